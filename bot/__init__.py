@@ -1,0 +1,1 @@
+"""Answers questions from passages. Knows nothing of Slack or Discord."""

@@ -1,0 +1,150 @@
+"""What retrieval needs from models, stores and parsers, as Protocols. Contract suites: `tests/contracts/`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from retrieval.types import (
+        Audience,
+        Chunk,
+        Document,
+        DocumentId,
+        DocumentRecord,
+        SourceFile,
+        SparseVector,
+        VersionId,
+    )
+
+
+
+class Embedder(Protocol):
+    """Turns text into unit vectors. One instance serves the whole process; calls do not block the event loop."""
+
+    @property
+    def model(self) -> str:
+        """Name and revision, e.g. `multilingual-e5-small`; stored with the library."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a vector."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens the model reads of one text, its prefix and special tokens excluded."""
+        ...
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text in the model's own vocabulary, special tokens and prefix excluded."""
+        ...
+
+    async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Shape (len(texts), dimensions), rows of length 1. Raises EmbeddingError."""
+        ...
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Shape (dimensions,), length 1. Raises EmbeddingError."""
+        ...
+
+
+class Reader(Protocol):
+    """Bytes → Document."""
+
+    async def read(self, source: SourceFile) -> Document:
+        """Read within the limits. Raises a ReadError that says what to do."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedChunk:
+    """A chunk with its vectors. `dense` is None for chunks that only BM25 should find (bibliographies)."""
+
+    chunk: Chunk
+    dense: NDArray[np.float32] | None
+    sparse: SparseVector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A chunk that one of the two searches returned.
+
+    `matched` holds the query's BM25 indices that occur in the chunk (empty when it was not asked for).
+    """
+
+    chunk: Chunk
+    cosine: float | None
+    bm25: float | None
+    matched: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The two ranked lists of one search, best first, and what BM25 knows of the query's terms.
+
+    `idf` gives every term index of the query its inverse document frequency in the store
+    (`ln(1 + (N - n + 0.5) / (n + 0.5))`, N chunks, n of them with the term; n = 0 for a term that occurs nowhere).
+    """
+
+    dense: tuple[Candidate, ...]
+    bm25: tuple[Candidate, ...]
+    idf: dict[int, float]
+
+
+class Store(Protocol):
+    """Holds chunks, their vectors and the documents' records.
+
+    A document has one current version. `replace` makes a new version visible and the old one invisible in one step;
+    a crash at any moment leaves either the old version or the new one visible, never a part or both.
+    """
+
+    async def replace(self, record: DocumentRecord, chunks: Sequence[IndexedChunk]) -> None:
+        """Make `chunks` the document's content. All chunks carry `record.version`."""
+        ...
+
+    async def delete(self, document_id: DocumentId) -> bool:
+        """Forget a document at once, also for searches under way. False when there was none."""
+        ...
+
+    async def set_audience(self, document_id: DocumentId, audience: Audience) -> bool:
+        """Change who may see a document. False when there is none."""
+        ...
+
+    async def search(
+        self, *, dense: NDArray[np.float32], sparse: SparseVector, audience: Audience, limit: int
+    ) -> Candidates:
+        """Both searches under the audience filter, `limit` candidates each, current versions only."""
+        ...
+
+    async def chunks(
+        self, document_id: DocumentId, version: VersionId, ordinals: Sequence[int], audience: Audience
+    ) -> list[Chunk]:
+        """Those chunks of a document that exist and that the audience may see, by ordinal."""
+        ...
+
+    async def record(self, document_id: DocumentId) -> DocumentRecord | None:
+        """A document's record, whoever may see it."""
+        ...
+
+    async def records(self, audience: Audience | None) -> list[DocumentRecord]:
+        """All records that the audience may see (None: all), newest first."""
+        ...
+
+    async def count(self, audience: Audience | None) -> int:
+        """How many documents the audience may see (None: all)."""
+        ...
+
+    async def optimize(self) -> None:
+        """Build indexes after many changes; may take seconds, never blocks the event loop."""
+        ...
+
+    async def close(self) -> None:
+        """Write all that is pending and let go of files and connections."""
+        ...
