@@ -83,7 +83,7 @@ def split_sentences(text: str, language: str | None) -> list[Span]:
     """
     spans: list[Span] = []
     for paragraph in _paragraphs(text):
-        for piece in _bounded(text, paragraph):
+        for piece in cut_to_size(text, paragraph):
             spans.extend(_split_piece(text, piece, language))
     return spans
 
@@ -114,7 +114,7 @@ def _list_lines(text: str, part: Span) -> Iterator[Span]:
     yield Span(start, part.end)
 
 
-def _bounded(text: str, part: Span) -> Iterator[Span]:
+def cut_to_size(text: str, part: Span) -> Iterator[Span]:
     """Pieces of at most MAX_SENTENCE characters, cut behind the last likely end of a sentence, else at a space."""
     start = part.start
     while part.end - start > MAX_SENTENCE:
@@ -136,7 +136,8 @@ def _bounded(text: str, part: Span) -> Iterator[Span]:
 
 def _split_piece(text: str, piece: Span, language: str | None) -> Iterator[Span]:
     raw = text[piece.start : piece.end]
-    for start, end in _mend(raw, _proposed(raw, language)):
+    is_row = raw.startswith("|")
+    for start, end in [(0, len(raw))] if is_row else _mend(raw, _proposed(raw, language)):
         begin, stop = piece.start + start, piece.start + end
         while begin < stop and text[begin].isspace():
             begin += 1
