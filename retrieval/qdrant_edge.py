@@ -1,0 +1,484 @@
+"""Store inside this process, on Qdrant Edge: the default, needs no server.
+
+A library is a folder:
+
+    lock            held while a process uses the library; the system frees it when the process dies
+    current         the name of the shard folder that holds the library; replaced atomically
+    shard-<hex>/    Qdrant's files; a shard that `current` does not name is left over and removed at the next start
+
+The binding lets other Python threads run during queries, but not during writes, so writes are kept short. Queries run
+in a small pool of threads, writes one after the other in a thread of their own. Dense search compares with every vector
+(exact, a few milliseconds at 20,000 chunks): building a graph would hold the interpreter for half a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import qdrant_edge as edge
+from filelock import FileLock, Timeout
+
+from retrieval.errors import StoreError, StoreLockedError
+from retrieval.points import (
+    AUDIENCE,
+    BM25,
+    CHUNK_TYPE,
+    DENSE,
+    DOCUMENT,
+    INTEGER_FIELDS,
+    KEYWORD_FIELDS,
+    META_ID,
+    ORDINAL,
+    RECORD_TYPE,
+    TYPE,
+    VERSION,
+    Found,
+    FoundPoint,
+    LibraryIdentity,
+    StoredPoint,
+    Where,
+    check_identity,
+    identity_of,
+    meta_point,
+    scopes,
+)
+from retrieval.types import SparseVector
+from retrieval.versioned import VersionedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from retrieval.types import DocumentRecord
+
+T = TypeVar("T")
+
+MIN_FREE_BYTES = 64 * 1024 * 1024
+"""Writes are refused below this much free disk space: the engine maps its files, and a full disk would kill us."""
+FLUSH_EVERY = 4096
+"""Points written between two flushes; the write-ahead log covers what lies in between."""
+READ_TIMEOUT = 30.0
+WRITE_TIMEOUT = 300.0
+_READERS = 2
+_PAGE = 1024
+
+
+class EdgeStore(VersionedStore):
+    """The store in a folder. Make one with `open` or `rebuild`."""
+
+    def __init__(self, backend: EdgeBackend) -> None:
+        super().__init__(backend)
+        self._edge = backend
+
+    @classmethod
+    async def open(cls, path: Path, identity: LibraryIdentity) -> EdgeStore:
+        """Open the library in `path`; an empty one is made when there is none.
+
+        Raises:
+            StoreLockedError: Another process uses it.
+            StoreMismatchError: It was built with another identity.
+            StoreError: It is damaged, or the folder cannot be written.
+        """
+        return cls(await EdgeBackend.open(path, identity))
+
+    @classmethod
+    async def rebuild(cls, path: Path, identity: LibraryIdentity) -> EdgeStore:
+        """An empty library with a new identity beside the present one.
+
+        `publish` puts it in the old one's place; closing without that leaves the old one as it was.
+        """
+        return cls(await EdgeBackend.open(path, identity, rebuild=True))
+
+    async def publish(self) -> None:
+        """Make the rebuilt library the library, in one step, and delete the old one."""
+        await self._edge.publish()
+
+
+async def read_records(path: Path) -> list[DocumentRecord]:
+    """All records of the library in `path`, whatever it was built with; empty when there is no library.
+
+    Raises:
+        StoreLockedError: Another process uses it.
+        StoreError: It is damaged.
+    """
+    if not (path / "current").is_file():
+        return []
+    store = VersionedStore(await EdgeBackend.open(path, None))
+    try:
+        return await store.records(None)
+    finally:
+        await store.close()
+
+
+class EdgeBackend:
+    """The `Backend` operations on one shard."""
+
+    def __init__(self, home: _Home) -> None:
+        self._home = home
+        self._shard: edge.EdgeShard | None = None
+        self._read = ThreadPoolExecutor(_READERS, "store-read")
+        self._write = ThreadPoolExecutor(1, "store-write")
+        self._unflushed = 0
+
+    @classmethod
+    async def open(cls, path: Path, identity: LibraryIdentity | None, *, rebuild: bool = False) -> EdgeBackend:
+        """Lock the folder, load or make the shard, check the identity (None: take any), remove what a crash left."""
+        backend = cls(_Home(path))
+        try:
+            await backend._in_writer(lambda: backend._open(identity, rebuild=rebuild))
+        except BaseException:
+            await backend.close()
+            raise
+        return backend
+
+    async def publish(self) -> None:
+        """Point `current` at this shard."""
+
+        def publish() -> None:
+            self._live.flush()
+            self._home.publish()
+
+        await self._in_writer(publish)
+
+    async def upsert(self, points: Sequence[StoredPoint]) -> None:
+        """Write points; the write-ahead log has them once this returns."""
+
+        def upsert() -> None:
+            self._home.require_space()
+            self._live.update(edge.UpdateOperation.upsert_points([_point(point) for point in points]))
+            self._unflushed += len(points)
+            if self._unflushed >= FLUSH_EVERY:
+                self._live.flush()
+                self._unflushed = 0
+
+        await self._in_writer(upsert)
+
+    async def delete(self, where: Where) -> None:
+        """Delete the points that match."""
+        operation = edge.UpdateOperation.delete_points_by_filter(_filter(where))
+        await self._in_writer(lambda: self._live.update(operation))
+
+    async def delete_point(self, point_id: str) -> None:
+        """Delete one point."""
+        operation = edge.UpdateOperation.delete_points([point_id])
+        await self._in_writer(lambda: self._live.update(operation))
+
+    async def set_payload(self, where: Where, payload: dict[str, Any]) -> None:
+        """Overwrite these payload fields of the points that match."""
+        operation = edge.UpdateOperation.set_payload_by_filter(_filter(where), payload)
+        await self._in_writer(lambda: self._live.update(operation))
+
+    async def search(
+        self, *, dense: NDArray[np.float32], sparse: SparseVector, terms: Sequence[int], where: Where, limit: int
+    ) -> Found:
+        """Everything in one batch; the query of a single term with limit 1 gives score / weight = IDF."""
+        requests = [
+            edge.QueryRequest(
+                limit=limit,
+                query=edge.Query.Nearest(dense.tolist(), using=DENSE),
+                filter=_filter(where),
+                with_payload=True,
+            )
+        ]
+        if sparse.indices:
+            requests.append(
+                edge.QueryRequest(
+                    limit=limit,
+                    query=edge.Query.Nearest(_sparse(sparse), using=BM25),
+                    filter=_filter(where),
+                    with_payload=True,
+                    with_vector=[BM25],
+                )
+            )
+        requests += [
+            edge.QueryRequest(
+                limit=1,
+                query=edge.Query.Nearest(edge.SparseVector([term], [1.0]), using=BM25),
+                with_payload=False,
+                with_vector=[BM25],
+            )
+            for term in terms
+        ]
+
+        def search() -> Found:
+            results = self._live.query_batch(edge.QueryBatchRequest(requests))
+            singles = results[len(results) - len(terms) :] if terms else []
+            return Found(
+                dense=[_found(point) for point in results[0]],
+                bm25=[_found(point) for point in results[1]] if sparse.indices else [],
+                idf={term: _idf(term, points) for term, points in zip(terms, singles, strict=True)},
+            )
+
+        return await self._in_reader(search)
+
+    async def retrieve(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The payloads of those points that exist, by id."""
+        if not ids:
+            return {}
+        records = await self._in_reader(lambda: self._live.retrieve(list(ids), with_payload=True, with_vector=False))
+        return {str(record.id): record.payload or {} for record in records}
+
+    async def scroll(self, where: Where) -> list[tuple[str, dict[str, Any]]]:
+        """Id and payload of all points that match."""
+        return await self._in_reader(lambda: self._scroll(where))
+
+    async def count(self, where: Where) -> int:
+        """How many points match, exactly."""
+        request = edge.CountRequest(exact=True, filter=_filter(where))
+        return await self._in_reader(lambda: self._live.count(request))
+
+    async def optimize(self) -> None:
+        """Reclaim the space of deleted points and write everything out."""
+
+        def optimize() -> None:
+            self._live.optimize()
+            self._live.flush()
+            self._unflushed = 0
+
+        await self._in_writer(optimize)
+
+    async def close(self) -> None:
+        """Flush, close the shard, free the lock."""
+
+        def close() -> None:
+            shard, self._shard = self._shard, None
+            try:
+                if shard is not None:
+                    shard.flush()
+                    shard.close()
+            finally:
+                self._home.leave()
+
+        try:
+            # A closed pool means that this is the second call.
+            with contextlib.suppress(_ClosedError):
+                await self._in_writer(close)
+        finally:
+            self._read.shutdown(wait=False)
+            self._write.shutdown(wait=False)
+
+    @property
+    def _live(self) -> edge.EdgeShard:
+        if self._shard is None:
+            message = "The library is closed."
+            raise StoreError(message)
+        return self._shard
+
+    def _open(self, identity: LibraryIdentity | None, *, rebuild: bool) -> None:
+        folder = self._home.enter(rebuild=rebuild)
+        if folder.is_dir():
+            self._shard = edge.EdgeShard.load(str(folder))
+            stored = self._live.retrieve([META_ID], with_payload=True, with_vector=False)
+            if not stored:
+                message = f"The library in {self._home.path} is damaged. Run `footnote reindex` to rebuild it."
+                raise StoreError(message)
+            if identity is not None:
+                check_identity(identity_of(stored[0].payload or {}), identity)
+                self._remove_orphans()
+        elif identity is not None:
+            self._shard = self._create(folder, identity)
+            if not rebuild:
+                self._home.publish()
+
+    def _create(self, folder: Path, identity: LibraryIdentity) -> edge.EdgeShard:
+        folder.mkdir()
+        shard = edge.EdgeShard.create(str(folder), _config(identity.dimensions))
+        for field in KEYWORD_FIELDS:
+            shard.update(edge.UpdateOperation.create_field_index(field, edge.PayloadSchemaType.Keyword))
+        for field in INTEGER_FIELDS:
+            shard.update(edge.UpdateOperation.create_field_index(field, edge.PayloadSchemaType.Integer))
+        shard.update(edge.UpdateOperation.upsert_points([_point(meta_point(identity))]))
+        shard.flush()
+        return shard
+
+    def _remove_orphans(self) -> None:
+        """Chunks of versions that no record names: a process died while it staged or deleted them."""
+        facet = edge.FacetRequest(VERSION, limit=1_000_000, exact=True, filter=_filter(Where(type=CHUNK_TYPE)))
+        present = {str(hit.value) for hit in self._live.facet(facet).hits}
+        current = {payload[VERSION] for _, payload in self._scroll(Where(type=RECORD_TYPE))}
+        for version in sorted(present - current):
+            self._live.update(edge.UpdateOperation.delete_points_by_filter(_filter(Where(version=version))))
+
+    def _scroll(self, where: Where) -> list[tuple[str, dict[str, Any]]]:
+        found: list[tuple[str, dict[str, Any]]] = []
+        offset = None
+        while True:
+            request = edge.ScrollRequest(
+                offset=offset, limit=_PAGE, filter=_filter(where), with_payload=True, with_vector=False
+            )
+            records, offset = self._live.scroll(request)
+            found += [(str(record.id), record.payload or {}) for record in records]
+            if offset is None:
+                return found
+
+    async def _in_reader(self, work: Callable[[], T]) -> T:
+        return await self._run(self._read, work, READ_TIMEOUT)
+
+    async def _in_writer(self, work: Callable[[], T]) -> T:
+        return await self._run(self._write, work, WRITE_TIMEOUT)
+
+    async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T], limit: float) -> T:
+        try:
+            future = asyncio.get_running_loop().run_in_executor(pool, _guarded, work, self._home.path)
+        except RuntimeError as error:
+            message = "The library is closed."
+            raise _ClosedError(message) from error
+        try:
+            return await asyncio.wait_for(future, limit)
+        except TimeoutError as error:
+            message = f"The library in {self._home.path} did not answer within {limit:.0f} seconds. Try again."
+            raise StoreError(message) from error
+
+
+class _ClosedError(StoreError):
+    """The store was used after `close`."""
+
+
+class _Home:
+    """The folder of a library: its lock and which shard is current. Called from one thread only."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = FileLock(path / "lock", thread_local=False)
+        self._shard: Path | None = None
+
+    def enter(self, *, rebuild: bool) -> Path:
+        """Take the lock and name the shard's folder, which does not exist when it is to be made."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            message = (
+                f"Another Footnote process is using the library in {self.path}; stop it first, "
+                "or set QDRANT_URL to a Qdrant server so that several processes can share one library."
+            )
+            raise StoreLockedError(message) from error
+        current = self._current()
+        for folder in self.path.glob("shard-*"):
+            if folder != current:
+                shutil.rmtree(folder, ignore_errors=True)
+        if current is None or rebuild:
+            current = self.path / f"shard-{uuid.uuid4().hex}"
+        elif not current.is_dir():
+            message = f"The library in {self.path} is damaged. Run `footnote reindex` to rebuild it."
+            raise StoreError(message)
+        self._shard = current
+        return current
+
+    def publish(self) -> None:
+        """Make the shard the current one and remove the one before."""
+        if self._shard is None:
+            return
+        old = self._current()
+        draft = self.path / "current.tmp"
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(self._shard.name)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.path / "current")
+        if old is not None and old != self._shard:
+            shutil.rmtree(old, ignore_errors=True)
+
+    def leave(self) -> None:
+        """Drop a shard that was never published, and free the lock."""
+        if self._lock.is_locked:
+            if self._shard is not None and self._shard != self._current():
+                shutil.rmtree(self._shard, ignore_errors=True)
+            self._lock.release()
+
+    def require_space(self) -> None:
+        """Raise StoreError when the disk is nearly full."""
+        if shutil.disk_usage(self.path).free < MIN_FREE_BYTES:
+            message = f"The disk that holds {self.path} is full. Free some space and ingest again."
+            raise StoreError(message)
+
+    def _current(self) -> Path | None:
+        try:
+            name = (self.path / "current").read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            return None
+        # The file is ours, yet a name from a file never leads out of the folder.
+        return self.path / Path(name).name
+
+
+def _guarded(work: Callable[[], T], path: Path) -> T:
+    """Run in a worker thread; whatever the engine raises becomes a sentence."""
+    try:
+        return work()
+    except StoreError:
+        raise
+    except PermissionError as error:
+        message = f"The library in {path} cannot be written. Check who owns the folder, or name another with --home."
+        raise StoreError(message) from error
+    except BaseException as error:
+        # The binding raises bare Exception, and a panic as a BaseException; in a worker thread nothing else comes here.
+        message = (
+            f"The library in {path} could not be read or written; it may be damaged or the disk may be full. "
+            "Check the disk; if the library stays broken, run `footnote reindex`."
+        )
+        raise StoreError(message) from error
+
+
+def _config(dimensions: int) -> edge.EdgeConfig:
+    return edge.EdgeConfig(
+        vectors={DENSE: edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine)},
+        sparse_vectors={BM25: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+        optimizers=edge.EdgeOptimizersConfig(indexing_threshold=0),  # 0: no graph, see the module's docstring
+        wal_enabled=True,
+    )
+
+
+def _filter(where: Where) -> edge.Filter:
+    must: list[Any] = []
+    for key, value in ((TYPE, where.type), (DOCUMENT, where.document_id), (VERSION, where.version)):
+        if value is not None:
+            must.append(edge.FieldCondition(key, match=edge.MatchValue(value)))
+    if where.audience is not None:
+        must.append(edge.FieldCondition(AUDIENCE, match=edge.MatchAny(scopes(where.audience))))
+    if where.ordinals is not None:
+        must.append(edge.FieldCondition(ORDINAL, match=edge.MatchAny(sorted(where.ordinals))))
+    if where.has_bm25:
+        must.append(edge.HasVectorCondition(BM25))
+    must_not: list[Any] = [edge.FieldCondition(VERSION, match=edge.MatchAny(sorted(where.not_versions)))]
+    return edge.Filter(must=must, must_not=must_not if where.not_versions else None)
+
+
+def _point(point: StoredPoint) -> edge.Point:
+    vectors: dict[str, Any] = {}
+    if point.dense is not None:
+        vectors[DENSE] = point.dense.tolist()
+    if point.sparse is not None and point.sparse.indices:
+        vectors[BM25] = _sparse(point.sparse)
+    return edge.Point(point.id, vectors, point.payload)
+
+
+def _sparse(vector: SparseVector) -> edge.SparseVector:
+    return edge.SparseVector(list(vector.indices), list(vector.values))
+
+
+def _found(point: edge.ScoredPoint) -> FoundPoint:
+    return FoundPoint(id=str(point.id), payload=point.payload or {}, score=point.score, sparse=_sparse_of(point.vector))
+
+
+def _sparse_of(vector: object) -> SparseVector | None:
+    named = vector.get(BM25) if isinstance(vector, dict) else None
+    if not isinstance(named, edge.SparseVector):
+        return None
+    return SparseVector(indices=tuple(named.indices), values=tuple(named.values))
+
+
+def _idf(term: int, points: Sequence[edge.ScoredPoint]) -> float | None:
+    """Score / weight of any point with the term."""
+    vector = _sparse_of(points[0].vector) if points else None
+    if vector is None:
+        return None
+    return points[0].score / vector.values[vector.indices.index(term)]
