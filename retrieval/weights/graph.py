@@ -44,7 +44,9 @@ class _Graph:
     ) -> str:
         out = out or f"value{len(self.nodes)}"
         name = f"node{len(self.nodes)}_{kind}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [out], name=name, domain=domain, **attributes))
+        node = helper.make_node(kind, list(inputs), [out], name=name, domain=domain)
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
+        self.nodes.append(node)
         return out
 
     def linear(self, value: str, name: str, weight: FloatArray, bias: FloatArray, *, int8: bool) -> str:

