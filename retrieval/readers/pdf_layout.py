@@ -1,42 +1,133 @@
-"""A PDF's pages, block by block → pieces of a document (pure)."""
+"""A PDF's pages, block by block → pieces of a document (pure).
+
+The parser finds columns, reading order and most of the structure. What it leaves is mended here, step by step: furniture
+of the page, lettering of figures, headings that are the first line of a paragraph, paragraphs cut by columns and pages,
+the ranks of headings, reference lists, and words spelt in two ways by line ends.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from retrieval.normalising import normalise_code
+from retrieval.normalising import LineBreak, line_break, normalise_code, settle_hyphenation
 from retrieval.readers.assembly import Piece
 from retrieval.readers.markdown import table_text
+from retrieval.readers.pdf_figures import is_caption, without_furniture, without_lettering
+from retrieval.readers.pdf_headings import rank_headings, settle_front_matter
 from retrieval.readers.pdf_markup import plain
+from retrieval.readers.pdf_paragraphs import cut_labels, join_parts, mark_notes, unmask_headings
+from retrieval.readers.pdf_references import gather_references
+from retrieval.readers.pdf_types import Item, Role, rows_of
 from retrieval.types import BlockKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from retrieval.readers.pdf_types import Page, RawBlock
+    from retrieval.readers.pdf_types import Line, Page, RawBlock
+
+_KINDS = {
+    "heading": BlockKind.HEADING,
+    "paragraph": BlockKind.PARAGRAPH,
+    "list_item": BlockKind.LIST_ITEM,
+    "table": BlockKind.TABLE,
+    "code": BlockKind.CODE,
+    "grid_fallback": BlockKind.CODE,
+}
 
 
 def lay_out(pages: Sequence[Page]) -> tuple[Piece, ...]:
-    """Turn the parser's blocks into a document's pieces."""
+    """Turn the parser's pages into a document's pieces, in reading order."""
+    body = body_size(line for page in pages for line in page.lines)
+    items = [item for page in pages for item in _items(page)]
+    items = without_lettering(without_furniture(items, len(pages)), body)
+    mark_notes(items, body)
+    items, cut = gather_references(settle_front_matter(items))
+    breaks = [*cut, *(found for page in pages for found in _breaks(page))]
+    items, cut = join_parts(cut_labels(unmask_headings(items)))
+    breaks += cut
+    rank_headings(items)
+    prose = [item for item in items if item.kind not in {BlockKind.CODE, BlockKind.TABLE}]
+    for item, text in zip(prose, settle_hyphenation([item.text for item in prose], breaks), strict=True):
+        item.text = text
     return tuple(
-        piece for page in pages for block in page.blocks if (piece := _piece(block, page.number)) and piece.text
+        Piece(kind=item.kind, text=item.text, page=item.page, last_page=item.last_page, level=item.level)
+        for item in items
+        if item.text
     )
 
 
-def _piece(block: RawBlock, page: int) -> Piece | None:
+def body_size(lines: Iterable[Line]) -> float:
+    """The font size that most characters of the document have, in points."""
+    sizes: Counter[float] = Counter()
+    for line in lines:
+        sizes[round(line.size * 2) / 2] += len(line.text)
+    return sizes.most_common(1)[0][0] if sizes else 10.0
+
+
+def _items(page: Page) -> list[Item]:
+    """A page's blocks, each with the lines that lie in it (in the smallest one, where blocks overlap)."""
+    boxed = [(n, block.box) for n, block in enumerate(page.blocks) if block.box and block.kind in _KINDS]
+    boxed.sort(key=lambda found: found[1].width * found[1].height)
+    lines: dict[int, list[Line]] = {}
+    for line in page.lines:
+        owner = next((n for n, box in boxed if box.holds(line.box)), None)
+        if owner is not None:
+            lines.setdefault(owner, []).append(line)
+    items = (_item(block, page, lines.get(n, [])) for n, block in enumerate(page.blocks))
+    return [item for item in items if item is not None and item.text]
+
+
+def _item(block: RawBlock, page: Page, lines: Sequence[Line]) -> Item | None:
+    kind = _KINDS.get(block.kind)
+    if kind is None:
+        return None
+    text = _text(block)
+    sizes: Counter[float] = Counter()
+    for line in lines:
+        sizes[line.size] += len(line.text)
+    return Item(
+        kind=kind,
+        text=text,
+        raw=block.text,
+        page=page.number,
+        last_page=page.number,
+        level=block.level,
+        box=block.box,
+        rows=rows_of(lines, page.width),
+        size=sizes.most_common(1)[0][0] if sizes else 0.0,
+        role=Role.CAPTION if kind is BlockKind.PARAGRAPH and is_caption(text) else Role.BODY,
+        page_height=page.height,
+        page_width=page.width,
+    )
+
+
+def _text(block: RawBlock) -> str:
     match block.kind:
-        case "heading":
-            return Piece(kind=BlockKind.HEADING, text=plain(block.text), page=page, level=block.level)
-        case "table" if block.rows:
+        case "table":
             rows = [[plain(cell) for cell in row] for row in block.rows]
-            return Piece(kind=BlockKind.TABLE, text=table_text(rows[0], rows[1:]), page=page)
+            return table_text(rows[0], rows[1:]) if any(map(any, rows)) else ""
         case "code" | "grid_fallback":
-            return Piece(kind=BlockKind.CODE, text=normalise_code("\n".join(block.raw_lines)), page=page)
-        case "list_item":
-            text = plain(block.text)
-            text = f"{block.marker} {text}" if block.ordered and block.marker else text
-            return Piece(kind=BlockKind.LIST_ITEM, text=text, page=page, level=block.level)
-        case "paragraph":
-            return Piece(kind=BlockKind.PARAGRAPH, text=plain(block.text), page=page)
+            return normalise_code("\n".join(block.raw_lines))
+        case "list_item" if block.ordered and block.marker:
+            return f"{block.marker} {plain(block.text)}"
         case _:
-            return None
+            return plain(block.text)
+
+
+def _breaks(page: Page) -> list[LineBreak]:
+    """Words cut at the ends of a page's lines: each with the line right below it that shares its column."""
+    found: list[LineBreak] = []
+    lines = sorted(page.lines, key=lambda line: line.box.y)
+    for n, line in enumerate(lines):
+        if not line.text.rstrip().endswith(("-", "‐", "\xad", "\ufffe")):
+            continue
+        limit = line.box.bottom + 1.5 * line.box.height
+        for below in lines[n + 1 :]:
+            if below.box.y > limit:
+                break
+            if below.box.y > line.box.y + 0.5 * line.box.height and below.box.overlaps_sideways(line.box):
+                cut = line_break(line.text, below.text)
+                found.extend([cut] if cut else [])
+                break
+    return found
