@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
+import grimp
 import pytest
 from markdown_it import MarkdownIt
 from packaging.requirements import Requirement
@@ -74,6 +77,18 @@ def test_the_locks_agree() -> None:
     development = {str(pin.requirement): pin.hashes for pin in read_lock(LOCKS[1])}
     for pin in read_lock(LOCKS[0]):
         assert development.get(str(pin.requirement)) == pin.hashes
+
+
+def test_every_library_that_is_imported_is_a_dependency_of_its_own() -> None:
+    packages = {"adapters", "bot", "retrieval"}
+    graph = grimp.build_graph(*sorted(packages), include_external_packages=True, cache_dir=None)
+    imported = {module.partition(".")[0] for module in graph.modules} - packages - sys.stdlib_module_names
+    declared = {canonicalize_name(requirement.name) for requirement in wanted()}
+    distributions = packages_distributions()
+    assert imported
+    for module in sorted(imported):
+        names = {canonicalize_name(name) for name in distributions[module]}
+        assert names & declared, f"{module} is imported, but pyproject.toml does not ask for any of {sorted(names)}"
 
 
 def test_the_readme_begins_with_the_two_commands() -> None:
