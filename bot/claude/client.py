@@ -31,7 +31,7 @@ from anthropic.types import CitationsSearchResultLocation, Message, TextBlock
 from bot.claude.faults import names_model, no_key, not_an_api, refuse_long_waits, refused, translating
 from bot.claude.stream import AnswerReader, Patience
 from bot.errors import ModelUnavailableError
-from bot.prompting import ComposedPrompt, PromptLimits, compose, compose_condensing
+from bot.prompting import NO_ANSWER, ComposedPrompt, PromptLimits, compose, compose_condensing
 from bot.types import ModelStop, ModelText
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ class Claude:
                 raise refused()
             text = "".join(block.text for block in message.content if isinstance(block, TextBlock))
         condensed = text.strip().partition("\n")[0].strip().strip('"“”「」')
-        if not condensed or len(condensed) > _CONDENSED_CHARACTERS or message.stop_reason == "max_tokens":
+        unusable = not condensed or len(condensed) > _CONDENSED_CHARACTERS or NO_ANSWER in condensed
+        if unusable or message.stop_reason == "max_tokens":
             msg = "The language model did not understand the follow-up. Please ask it as a whole question."
             raise ModelUnavailableError(msg)
         return condensed

@@ -188,7 +188,7 @@ def test_the_result_does_not_depend_on_the_pieces(text: str, places: list[int], 
 
 prose = st.lists(
     st.one_of(
-        st.sampled_from(["The cat sat. ", "Ja. ", "です。", "\n\n", "- item ", "**bold** ", "(a) "]),
+        st.sampled_from(["The cat sat. ", "Ja. ", "です。", "\n\n", "- item ", "**bold** ", " (a) "]),
         st.integers(0, 9).map("[{}]".format),
         st.tuples(st.integers(1, 9), st.integers(1, 9)).map("[{0[0]}, {0[1]}]".format),
     ),

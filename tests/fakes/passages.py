@@ -27,12 +27,12 @@ def chunk(text: str, *, title: str = "Handbook", page: int | None = 1, ordinal: 
         "tokens": len(text.split()),
         "audience": PUBLIC,
     }
-    return Chunk(**(values | fields))  # type: ignore[arg-type] - a test may break a field
+    return Chunk(**(values | fields))  # type: ignore[arg-type]  # a test may break a field
 
 
 def hit(text: str, *, neighbours: tuple[Chunk, ...] = (), **fields: object) -> Hit:
     return Hit(
-        chunk=chunk(text, **fields),  # type: ignore[arg-type] - the same
+        chunk=chunk(text, **fields),  # type: ignore[arg-type]  # the same
         score=1.0,
         cosine=0.9,
         bm25=5.0,
