@@ -1,7 +1,8 @@
 """A server on loopback that speaks the Messages API, with the faults that real ones show.
 
 Without a script it answers like a model that can do one thing: it repeats the sources that share a long word with the
-question, each cited, or replies `NO_ANSWER`; asked to rewrite a question, it repeats it. `replies` scripts the next requests; `requests` keeps what came in.
+question, each cited, or replies `NO_ANSWER`; asked to rewrite a question, it repeats it. `replies` scripts the next
+requests; `requests` keeps what came in.
 """
 
 from __future__ import annotations
