@@ -31,8 +31,8 @@ _DISTANCE_WEIGHT: Final = 1.5
 def runs(segments: Sequence[Segment], document: Document, *, small: int, room: int) -> list[list[Segment]]:
     """Part what does not share a chunk: prose with code and small tables, a larger table, references.
 
-    A table takes its caption along, the heading right above it, and a text before or after it that is too small to
-    stand alone.
+    A table takes along as many sentences of its caption as fit, the heading right above it, and a text before it that
+    is too small to stand alone.
     """
     parts: list[tuple[bool, list[Segment]]] = []
     for block, members in groupby(segments, key=lambda item: item.block):
@@ -44,10 +44,14 @@ def runs(segments: Sequence[Segment], document: Document, *, small: int, room: i
         if parts and not table:
             last_is_table, last = parts[-1]
             last_is_references = last[-1].kind is BlockKind.REFERENCE
-            if last_is_table and caption and (size < small or _fits(last, items, room)):
-                last.extend(items)
-                continue
-            if not last_is_table and last_is_references == references:
+            if last_is_table and caption:
+                left = room - sum(item.tokens for item in last)
+                fitting = len(items) if size < small else bisect_right(list(accumulate(i.tokens for i in items)), left)
+                last.extend(items[:fitting])
+                items = items[fitting:]
+                if not items:
+                    continue
+            if not last_is_table and last_is_references == references and last:
                 last.extend(items)
                 continue
         if parts and references and not parts[-1][0]:
