@@ -25,7 +25,7 @@ from retrieval.types import SparseVector
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-K = 1.2
+K = 1.6
 """Saturation of the term frequency."""
 B = 0.75
 """How far long texts are discounted."""
@@ -59,7 +59,7 @@ class Bm25Encoder:
                 b=0.0,
                 tokenizer=edge.TokenizerType.Multilingual,
                 stopwords=edge.StopwordsSet(
-                    languages={edge.Language.English, edge.Language.Japanese, edge.Language.Chinese}
+                    languages={edge.Language.English, edge.Language.Japanese}
                 ),
             )
         )

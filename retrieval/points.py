@@ -45,8 +45,10 @@ DOCUMENT = "document_id"
 VERSION = "version"
 AUDIENCE = "audience"
 ORDINAL = "ordinal"
+STAGED_AT = "staged_at"
+"""When a chunk was written, in seconds since 1970: tells what a dead process left from what is being written."""
 KEYWORD_FIELDS = (TYPE, DOCUMENT, VERSION, AUDIENCE)
-INTEGER_FIELDS = (ORDINAL,)
+INTEGER_FIELDS = (ORDINAL, STAGED_AT)
 CHUNK_TYPE = "chunk"
 RECORD_TYPE = "record"
 META_TYPE = "meta"
@@ -112,6 +114,7 @@ class Where:
     not_versions: Collection[str] = ()
     audience: Audience | None = None
     ordinals: Collection[int] | None = None
+    staged_before: int | None = None
     has_bm25: bool = False
 
 
@@ -161,8 +164,8 @@ class Backend(Protocol):
         ...
 
 
-def chunk_point(indexed: IndexedChunk) -> StoredPoint:
-    """A chunk and its vectors as a point."""
+def chunk_point(indexed: IndexedChunk, staged_at: int) -> StoredPoint:
+    """A chunk and its vectors as a point, written at that time (seconds since 1970)."""
     chunk = indexed.chunk
     payload = {
         TYPE: CHUNK_TYPE,
@@ -180,6 +183,7 @@ def chunk_point(indexed: IndexedChunk) -> StoredPoint:
         "end": chunk.end,
         "tokens": chunk.tokens,
         AUDIENCE: scopes(chunk.audience),
+        STAGED_AT: staged_at,
     }
     return StoredPoint(id=chunk.id, payload=payload, dense=indexed.dense, sparse=indexed.sparse)
 

@@ -37,6 +37,7 @@ from retrieval.points import (
     META_ID,
     ORDINAL,
     RECORD_TYPE,
+    STAGED_AT,
     TYPE,
     VERSION,
     Found,
@@ -446,6 +447,8 @@ def _filter(where: Where) -> edge.Filter:
         must.append(edge.FieldCondition(AUDIENCE, match=edge.MatchAny(scopes(where.audience))))
     if where.ordinals is not None:
         must.append(edge.FieldCondition(ORDINAL, match=edge.MatchAny(sorted(where.ordinals))))
+    if where.staged_before is not None:
+        must.append(edge.FieldCondition(STAGED_AT, range=edge.RangeFloat(lt=where.staged_before)))
     if where.has_bm25:
         must.append(edge.HasVectorCondition(BM25))
     must_not: list[Any] = [edge.FieldCondition(VERSION, match=edge.MatchAny(sorted(where.not_versions)))]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import time
 from typing import TYPE_CHECKING
 
 from retrieval.errors import StoreError
@@ -50,6 +51,8 @@ BATCH = 64
 """Chunks a write: small enough that searches and other writes get their turn in between."""
 MAX_TERMS = 256
 """Terms of a query that are searched; of a longer one, a fixed sample (the lowest hashes) is taken."""
+STAGING_SECONDS = 3600
+"""Chunks older than this that no record names were left by a process that died."""
 _RERUNS = 3
 
 
@@ -71,18 +74,35 @@ class VersionedStore:
             raise ValueError(message)
         backend = self._backend
         previous = await self.record(record.id)
-        staged = Where(type=CHUNK_TYPE, document_id=record.id, version=record.version)
+        if previous is not None and previous.version == record.version:
+            message = "this version is the current one already"
+            raise ValueError(message)
+        now = int(time.time())
+        mine = Where(type=CHUNK_TYPE, document_id=record.id, version=record.version)
         try:
             for start in range(0, len(chunks), BATCH):
-                await backend.upsert([chunk_point(item) for item in chunks[start : start + BATCH]])
-            await self._require(staged, len(chunks), record)
+                await backend.upsert([chunk_point(item, now) for item in chunks[start : start + BATCH]])
+            await self._require(mine, len(chunks), record)
         except BaseException:
-            # Also on cancellation. What cannot be removed now is invisible and goes with the next change.
-            await self._discard(staged)
+            # Also on cancellation. What cannot be removed now is invisible, and is removed later.
+            await self._discard(mine)
             raise
         await backend.upsert([record_point(record)])
-        if previous is not None and previous.version != record.version:
+        if previous is not None:
             await backend.delete(Where(type=CHUNK_TYPE, document_id=record.id, version=previous.version))
+        abandoned = Where(
+            type=CHUNK_TYPE,
+            document_id=record.id,
+            not_versions=(record.version,),
+            staged_before=now - STAGING_SECONDS,
+        )
+        await backend.delete(abandoned)
+        try:
+            await self._require(mine, len(chunks), record)
+        except StoreError:
+            # Another process deleted the document between our count and our record.
+            await backend.delete_point(record.id)
+            raise
 
     async def delete(self, document_id: DocumentId) -> bool:
         """Forget a document at once: the record goes first, and without it no chunk counts."""
