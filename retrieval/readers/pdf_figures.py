@@ -1,9 +1,10 @@
-"""What stands on a page and is no part of its text: running heads, page numbers, stamps, lettering of figures (pure)."""
+"""What is on a page but not of its text: running heads, page numbers, stamps, lettering of figures (pure)."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from retrieval.readers.pdf_types import Box, Item, Role
@@ -28,6 +29,8 @@ _FIGURE = re.compile(
 _TABLE = re.compile(r"^(?:table|tab\.?|tabelle|tableau|tabla|таблица|表)\s*[\dA-Z一二三四五六七八九十]", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?:;。！？：][\"'”’)\]」』）]*$")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_LONGEST_SOUP = 60
+"""Tokens; a longer text repeats its words whatever it is."""
 _TOKEN = re.compile(r"\S+")
 _INTEGER = re.compile(r"^[-−+]?[\d,.]+%?$")
 
@@ -35,6 +38,11 @@ _INTEGER = re.compile(r"^[-−+]?[\d,.]+%?$")
 def is_figure_caption(text: str) -> bool:
     """`Figure 3: …`, `図 3 …`."""
     return bool(_FIGURE.match(text))
+
+
+def is_table_caption(text: str) -> bool:
+    """`Table 2: …`, `表 2 …`."""
+    return bool(_TABLE.match(text))
 
 
 def is_caption(text: str) -> bool:
@@ -88,7 +96,18 @@ def without_lettering(items: Sequence[Item], body: float) -> list[Item]:
         if caption.role is Role.CAPTION and caption.box is not None and is_figure_caption(caption.text):
             same_page = [item for item in items if item.page == caption.page and item is not caption]
             dropped |= {id(item) for item in _above(caption.box, same_page, body)}
+    dropped |= {id(item) for item in _ticks(items)}
     return [item for item in items if id(item) not in dropped]
+
+
+def _ticks(items: Sequence[Item]) -> list[Item]:
+    """The numbers along a drawing's axis: four or more on a page, each a block of its own, under one another."""
+    columns: defaultdict[tuple[int, bool, int], list[Item]] = defaultdict(list)
+    for item in items:
+        if item.kind is BlockKind.PARAGRAPH and item.box is not None and _INTEGER.match(item.text):
+            columns[item.page, True, round(item.box.x / 4)].append(item)
+            columns[item.page, False, round(item.box.right / 4)].append(item)
+    return [item for column in columns.values() if len(column) >= 4 for item in column]
 
 
 def _above(caption: Box, items: Sequence[Item], body: float) -> list[Item]:
@@ -128,6 +147,8 @@ def _is_soup(item: Item) -> bool:
     if item.kind is not BlockKind.PARAGRAPH or item.role is not Role.BODY or _CJK.search(item.text):
         return False
     tokens = _TOKEN.findall(item.text)
+    if len(tokens) > _LONGEST_SOUP:
+        return False
     if len(tokens) == 1:
         return len(item.text) == 1
     if len(tokens) < 4:
@@ -160,5 +181,5 @@ def _is_axis(tokens: Sequence[str]) -> bool:
         values = [float(token.replace(",", "").replace("−", "-").rstrip("%")) for token in tokens]
     except ValueError:
         return False
-    steps = {round(after - before, 6) for before, after in zip(values, values[1:], strict=False)}
+    steps = {round(after - before, 6) for before, after in pairwise(values)}
     return len(steps) == 1 and steps != {0.0}

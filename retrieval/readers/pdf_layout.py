@@ -1,31 +1,36 @@
 """A PDF's pages, block by block → pieces of a document (pure).
 
-The parser finds columns, reading order and most of the structure. What it leaves is mended here, step by step: furniture
-of the page, lettering of figures, headings that are the first line of a paragraph, paragraphs cut by columns and pages,
-the ranks of headings, reference lists, and words spelt in two ways by line ends.
+The parser finds columns, reading order and most of the structure. What it leaves is mended here, step by step:
+furniture of the page, lettering of figures, tables in fragments, headings that are the first line of a paragraph,
+paragraphs cut by columns and pages, the ranks of headings, reference lists, and words spelt in two ways by line ends.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from retrieval.normalising import LineBreak, line_break, normalise_code, settle_hyphenation
+from retrieval.normalising import LineBreak, join_lines, line_break, normalise_code, settle_hyphenation
 from retrieval.readers.assembly import Piece
 from retrieval.readers.markdown import table_text
+from retrieval.readers.pdf_columns import in_column_order
 from retrieval.readers.pdf_figures import is_caption, without_furniture, without_lettering
-from retrieval.readers.pdf_headings import rank_headings, settle_front_matter
+from retrieval.readers.pdf_headings import demote_slide_lines, promote_headings, rank_headings, settle_front_matter
 from retrieval.readers.pdf_markup import plain
-from retrieval.readers.pdf_paragraphs import cut_labels, join_parts, mark_notes, unmask_headings
+from retrieval.readers.pdf_paragraphs import cut_labels, join_parts, mark_notes, unmask_code, unmask_headings
 from retrieval.readers.pdf_references import gather_references
+from retrieval.readers.pdf_tables import rebuild_tables
 from retrieval.readers.pdf_types import Item, Role, rows_of
 from retrieval.types import BlockKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from retrieval.readers.pdf_types import Line, Page, RawBlock
+    from retrieval.readers.pdf_types import Line, Page, RawBlock, Row
 
+_CJK = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uff60]")
 _KINDS = {
     "heading": BlockKind.HEADING,
     "paragraph": BlockKind.PARAGRAPH,
@@ -39,9 +44,11 @@ _KINDS = {
 def lay_out(pages: Sequence[Page]) -> tuple[Piece, ...]:
     """Turn the parser's pages into a document's pieces, in reading order."""
     body = body_size(line for page in pages for line in page.lines)
-    items = [item for page in pages for item in _items(page)]
-    items = without_lettering(without_furniture(items, len(pages)), body)
+    items = [item for page in pages for item in in_column_order(_items(page))]
+    items = without_furniture(items, len(pages))
+    items = without_lettering(rebuild_tables(items, body), body)
     mark_notes(items, body)
+    items = demote_slide_lines(promote_headings(items, body))
     items, cut = gather_references(settle_front_matter(items))
     breaks = [*cut, *(found for page in pages for found in _breaks(page))]
     items, cut = join_parts(cut_labels(unmask_headings(items)))
@@ -75,7 +82,7 @@ def _items(page: Page) -> list[Item]:
         if owner is not None:
             lines.setdefault(owner, []).append(line)
     items = (_item(block, page, lines.get(n, [])) for n, block in enumerate(page.blocks))
-    return [item for item in items if item is not None and item.text]
+    return [part for item in items if item is not None and item.text for part in unmask_code(item)]
 
 
 def _item(block: RawBlock, page: Page, lines: Sequence[Line]) -> Item | None:
@@ -83,6 +90,12 @@ def _item(block: RawBlock, page: Page, lines: Sequence[Line]) -> Item | None:
     if kind is None:
         return None
     text = _text(block)
+    rows = rows_of(lines, page.width)
+    if kind is BlockKind.TABLE and rows and is_caption(rows[0].text):
+        # Words that happen to stand in columns.
+        kind, text = BlockKind.PARAGRAPH, plain(join_lines([row.text for row in rows])[0])
+    if kind is not BlockKind.CODE:
+        text = _without_line_gaps(text, rows)
     sizes: Counter[float] = Counter()
     for line in lines:
         sizes[line.size] += len(line.text)
@@ -94,12 +107,23 @@ def _item(block: RawBlock, page: Page, lines: Sequence[Line]) -> Item | None:
         last_page=page.number,
         level=block.level,
         box=block.box,
-        rows=rows_of(lines, page.width),
+        rows=rows,
         size=sizes.most_common(1)[0][0] if sizes else 0.0,
         role=Role.CAPTION if kind is BlockKind.PARAGRAPH and is_caption(text) else Role.BODY,
         page_height=page.height,
         page_width=page.width,
     )
+
+
+def _without_line_gaps(text: str, rows: Sequence[Row]) -> str:
+    """The spaces go that the parser has put where a line of Chinese or Japanese ends."""
+    if not _CJK.search(text):
+        return text
+    for above, below in pairwise(rows):
+        end, start = plain(above.text)[-4:], plain(below.text)[:4]
+        if end and start and _CJK.match(end[-1]) and _CJK.match(start[0]):
+            text = text.replace(f"{end} {start}", end + start, 1)
+    return text
 
 
 def _text(block: RawBlock) -> str:

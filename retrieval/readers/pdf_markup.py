@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from retrieval.normalising import normalise_inline
 
@@ -28,6 +29,9 @@ _COMMAND = re.compile(r"\\([A-Za-z]+)\s*")
 _CUT_EMPHASIS = re.compile(r"(?<=\w)-(?:\*{1,3}|_{1,3}) +(?:\*{1,3})?(?=[^\W\d_])")
 _EMPHASIS = re.compile(r"(?<!\\)\*{1,3}")
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>~$&-])")
+_COMBINING = {"¨": "\u0308", "´": "\u0301", "ˇ": "\u030c", "˚": "\u030a", "˜": "\u0303", "˙": "\u0307", "˘": "\u0306"}
+_ACCENT = re.compile(r"(?<=[^\W\d_])([¨´ˇ˚˜˙˘]) ?([^\W\d_])(?![A-Z])")
+_LEADERS = re.compile(r"[_…‥・]{4,}|(?:\. ?){6,}|-{6,}")
 _TAGS = re.compile(r"</?(?:sup|sub|u|b|i|br)\s*/?>", re.IGNORECASE)
 
 
@@ -36,8 +40,15 @@ def plain(text: str) -> str:
     text = _FORMULA.sub(lambda match: plain_formula(match.group(1)), text)
     text = _CUT_EMPHASIS.sub("", text)
     text = _EMPHASIS.sub("", text)
-    text = _TAGS.sub("", text)
-    return normalise_inline(_ESCAPE.sub(r"\1", text))
+    text = _ACCENT.sub(_accented, _TAGS.sub("", text))
+    return normalise_inline(_LEADERS.sub(" ", _ESCAPE.sub(r"\1", text)))
+
+
+def _accented(match: re.Match[str]) -> str:
+    """A letter with the accent that the PDF has printed beside it (`Lo¨ıc`, `Tackstr¨ om`)."""
+    letter = "i" if match.group(2) == "ı" else match.group(2)
+    composed = unicodedata.normalize("NFC", letter + _COMBINING[match.group(1)])
+    return composed if len(composed) == 1 else match.group()
 
 
 def plain_formula(formula: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from retrieval.normalising import LineBreak, join_lines, line_break
 from retrieval.readers.pdf_markup import plain
-from retrieval.readers.pdf_types import Item, Role, Row
+from retrieval.readers.pdf_types import Box, Item, Role, Row
 from retrieval.types import BlockKind
 
 if TYPE_CHECKING:
@@ -37,6 +37,51 @@ def mark_notes(items: Sequence[Item], body: float) -> None:
         if _NOTE.match(item.text) or below or carried:
             item.role = Role.NOTE
             last = item
+
+
+def unmask_code(item: Item) -> list[Item]:
+    """Prose in a font of fixed width, which the parser takes for code, becomes paragraphs.
+
+    That is most Japanese office text, and letters written on a typewriter. A paragraph ends where a line falls short
+    of the right edge, or where the next line is indented.
+    """
+    if item.kind is not BlockKind.CODE or not item.rows or not _is_prose(item.text):
+        return [item]
+    edge = max(row.box.right for row in item.rows)
+    left = min(row.box.x for row in item.rows)
+    groups: list[list[Row]] = []
+    for row in item.rows:
+        indented = row.box.x > left + 0.6 * row.size or row.text.startswith("\u3000")
+        if not groups or groups[-1][-1].box.right < edge - 2.2 * row.size or (indented and len(item.rows) > 1):
+            groups.append([row])
+        else:
+            groups[-1].append(row)
+    return [_paragraph(item, group) for group in groups]
+
+
+def _is_prose(text: str) -> bool:
+    solid = [character for character in text if not character.isspace()]
+    if not solid:
+        return False
+    if sum(bool(_CJK_START.match(character)) for character in solid) > 0.2 * len(solid):
+        return True
+    signs = sum(character in "{}[]<>;=_\\|/#$&@" for character in solid)
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    return signs < 0.015 * len(solid) and sum(map(len, lines)) >= 7 * len(lines)
+
+
+def _paragraph(item: Item, rows: Sequence[Row]) -> Item:
+    first, last = rows[0].box, rows[-1].box
+    x, right = min(row.box.x for row in rows), max(row.box.right for row in rows)
+    text, _ = join_lines([plain(row.text) for row in rows])
+    return replace(
+        item,
+        kind=BlockKind.PARAGRAPH,
+        text=text,
+        raw="",
+        rows=tuple(rows),
+        box=Box(x=x, y=first.y, width=right - x, height=last.bottom - first.y),
+    )
 
 
 def unmask_headings(items: Sequence[Item]) -> list[Item]:
@@ -187,6 +232,11 @@ def join_parts(items: Sequence[Item]) -> tuple[list[Item], list[LineBreak]]:
     for item in items:
         if item.kind is BlockKind.HEADING:
             open_body = None
+        if found and _goes_on_below(found[-1], item):
+            text, cut = join_lines([found[-1].text, item.text])
+            breaks.extend(cut)
+            found[-1] = replace(found[-1], text=text, rows=item.rows, box=item.box)
+            continue
         is_text = item.kind in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM} and item.role in {Role.BODY, Role.NOTE}
         if not is_text:
             found.append(item)
@@ -198,7 +248,7 @@ def join_parts(items: Sequence[Item]) -> tuple[list[Item], list[LineBreak]]:
             before.text, before.last_page = text, max(before.last_page, item.page)
             before.rows, before.box = item.rows or before.rows, item.box
             continue
-        item = replace(item)  # noqa: PLW2901 - joined in place, and what was handed in stays as it is
+        item = replace(item)
         found.append(item)
         if item.role is Role.NOTE:
             open_note = item
@@ -207,13 +257,30 @@ def join_parts(items: Sequence[Item]) -> tuple[list[Item], list[LineBreak]]:
     return found, breaks
 
 
+def _goes_on_below(caption: Item, item: Item) -> bool:
+    """Whether `item` is the next lines of an unfinished caption."""
+    return (
+        caption.role is Role.CAPTION
+        and item.kind is BlockKind.PARAGRAPH
+        and item.role in {Role.BODY, Role.NOTE}
+        and item.page == caption.page
+        and not _SENTENCE_END.search(caption.text)
+        and abs(caption.size - item.size) < 0.12 * max(caption.size, 1)
+        and _is_right_below(caption, item)
+    )
+
+
 def _continues(before: Item, item: Item) -> bool:
     """Whether `item` is the next part of `before`."""
     if _SENTENCE_END.search(before.text) or not before.text or not item.text or item.page > before.last_page + 2:
         return False
-    if item.role is not Role.NOTE and abs(before.size - item.size) > 0.12 * max(before.size, 1):
-        return False
-    if item.role is Role.NOTE and _NOTE.match(item.text):
+    below = before.last_page == item.page and _is_right_below(before, item)
+    if item.role is Role.NOTE:
+        if _NOTE.match(item.text) and not item.text[0].isalpha():
+            return False
+        if below:
+            return True
+    elif abs(before.size - item.size) > 0.12 * max(before.size, 1) and not below:
         return False
     if before.text.endswith("-") and line_break(before.text, item.text) is not None:
         return True

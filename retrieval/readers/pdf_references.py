@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from retrieval.readers.pdf_types import Item, Row
 
 _NAME = re.compile(
-    r"^(?:(?:\d{1,2}|[A-ZIVX]{1,4})(?:\.\d+)*[.)]?\s+)?(?:references?|reference list|list of references|bibliography|works cited|"
+    r"^(?:(?:\d{1,2}|[A-ZIVX]{1,4})(?:\.\d+)*[.)]?\s+)?"
+    r"(?:references?|reference list|list of references|bibliography|works cited|"
     r"literature cited|literature|literatur(?:verzeichnis|angaben)?|quellen(?:verzeichnis|angaben)?|références"
     r"(?: bibliographiques)?|bibliographie|referencias(?: bibliográficas)?|bibliografía|bibliografia|riferimenti"
     r"(?: bibliografici)?|referências(?: bibliográficas)?|литература|список литературы|"

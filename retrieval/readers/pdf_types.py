@@ -109,6 +109,8 @@ class Role(Enum):
     BODY = auto()
     NOTE = auto()
     CAPTION = auto()
+    FRONT = auto()
+    """Authors, affiliations and the like, above the abstract."""
     LABEL = auto()
     """A heading that stood at the start of its paragraph's first line."""
 

@@ -28,13 +28,70 @@ _ALIASES = {"shift_jis": "cp932", "shift-jis": "cp932", "sjis": "cp932", "x-sjis
 """What pages call their encoding → what browsers take it for (WHATWG Encoding)."""
 
 _NEVER_SEEN = frozenset(
-    "script style noscript template head svg canvas iframe object embed audio video map datalist dialog".split()
+    [
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "head",
+        "svg",
+        "canvas",
+        "iframe",
+        "object",
+        "embed",
+        "audio",
+        "video",
+        "map",
+        "datalist",
+        "dialog",
+    ]
 )
 _ROUND_ABOUT = frozenset({"nav", "footer", "aside", "menu"})
 _ROUND_ABOUT_ROLES = frozenset({"navigation", "banner", "contentinfo", "complementary", "search"})
 _INLINE = frozenset(
-    "a abbr b bdi bdo big button cite code data del dfn em font i ins kbd label mark q rp rt ruby s samp small span "
-    "strike strong sub sup time tt u var wbr img input select option textarea".split()
+    [
+        "a",
+        "abbr",
+        "b",
+        "bdi",
+        "bdo",
+        "big",
+        "button",
+        "cite",
+        "code",
+        "data",
+        "del",
+        "dfn",
+        "em",
+        "font",
+        "i",
+        "ins",
+        "kbd",
+        "label",
+        "mark",
+        "q",
+        "rp",
+        "rt",
+        "ruby",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strike",
+        "strong",
+        "sub",
+        "sup",
+        "time",
+        "tt",
+        "u",
+        "var",
+        "wbr",
+        "img",
+        "input",
+        "select",
+        "option",
+        "textarea",
+    ]
 )
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _ENOUGH = 0.5
@@ -74,7 +131,7 @@ def _main(text: str, whole: tuple[Piece, ...], own: int) -> tuple[Piece, ...]:
         found: Any = trafilatura.bare_extraction(
             text, include_comments=False, include_tables=True, include_links=False, include_formatting=True
         )
-    except Exception:  # noqa: BLE001 - trafilatura meets pages it fails on; the whole page is what remains
+    except Exception:
         return whole
     if found is None or found.body is None:
         return whole
