@@ -1,11 +1,14 @@
 """Text → BM25 vectors, the same for every store: Qdrant's tokenizers, stemmer, stop words and term hashes.
 
 One setting serves all languages: words of spaced scripts are stemmed as English, Chinese and Japanese are cut into
-words by dictionary, stop words of English, Japanese and Chinese are left out. Two things are added on top:
+words by dictionary, stop words of English and Japanese are left out. On top of that:
 
+- The tokenizer guesses between Chinese and Japanese from the whole text and would cut a question of a few characters
+  otherwise than the document it is about. So these runs are encoded apart, with a tail that settles the guess.
+- Pairs of neighbouring Han characters are indexed too: dictionaries cut a long compound in more than one way.
 - Compounds are indexed joined up as well as in parts, so that `pre-training`, `pretraining`, `e-mail` and `email` find
   each other.
-- The multilingual tokenizer drops bare numbers; they are put back (`1,000` as `1000`).
+- The tokenizer drops bare numbers; they are put back (`1,000` as `1000`).
 
 Weights follow Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), eq. 3.15; the
 stores multiply by the inverse document frequency.
@@ -41,6 +44,11 @@ _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?!\w)")
 _COMPOUND = re.compile(r"(?<![\w-])[^\W_]+(?:[-&][^\W_]+)+(?![\w-])")
 # Digits inside a word (`H2O`, `v2`) are part of it for the tokenizer; those beside Chinese or Japanese are not.
 _NUMBER = re.compile(r"(?<![A-Za-z\d_.])\d+(?:\.\d+)*(?![A-Za-z\d_])")
+_HAN = "\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_UNSPACED = re.compile(f"[\u3040-\u30ff{_HAN}]+")
+_HAN_RUN = re.compile(f"[{_HAN}]{{2,}}")
+# Nothing but Japanese stop words and punctuation.
+_TAIL = "\n。これはのです。"
 _WORD = re.compile(r"[^\W_]+")
 _LONGEST_SEGMENT = 12
 
@@ -58,9 +66,7 @@ class Bm25Encoder:
                 k=_COUNTING_K,
                 b=0.0,
                 tokenizer=edge.TokenizerType.Multilingual,
-                stopwords=edge.StopwordsSet(
-                    languages={edge.Language.English, edge.Language.Japanese}
-                ),
+                stopwords=edge.StopwordsSet(languages={edge.Language.English, edge.Language.Japanese}),
             )
         )
         self._literal = edge.Bm25(
@@ -96,39 +102,53 @@ class Bm25Encoder:
         For showing and highlighting. A joined compound stands as it is written (`pre-training`). A term that cannot be
         traced to a piece of the text is left out.
         """
-        folded = _fold(text)
         wanted = set(self._count(text))
         found: dict[int, str] = {}
-
-        def note(indices: Iterable[int], surface: str) -> None:
-            for index in wanted.intersection(indices):
+        for surface, vector in self._readings(_fold(text)):
+            for index in wanted.intersection(vector.indices):
                 found.setdefault(index, surface)
-
-        for number in _NUMBER.findall(folded):
-            note(self._literal.embed_query(number).indices, number)
-        for run in _WORD.findall(folded):
-            indices = self._words.embed_query(run).indices
-            if len(indices) == 1:
-                note(indices, run)
-            if not run.isascii():
-                # Words cut out of unspaced script are not stemmed, so their hash tells them.
-                for piece in _pieces(run):
-                    note(self._literal.embed_query(piece.lower()).indices, piece)
-        for compound in _COMPOUND.findall(folded):
-            note(self._words.embed_query(_joined(compound)).indices, compound)
         return found
+
+    def _readings(self, folded: str) -> Iterator[tuple[str, edge.SparseVector]]:
+        """Pieces of the text with the terms that they may stand for."""
+        for number in _NUMBER.findall(folded):
+            yield number, self._literal.embed_query(number)
+        unspaced = _UNSPACED.findall(folded)
+        for word in _WORD.findall(_UNSPACED.sub(" ", folded)):
+            vector = self._words.embed_query(word)
+            if len(vector.indices) == 1:
+                yield word, vector
+            elif not word.isascii():
+                unspaced.append(word)
+        for run in unspaced:
+            # Words cut out of unspaced script are not stemmed, so their hash tells them.
+            for piece in _pieces(run):
+                yield piece, self._literal.embed_query(piece.lower())
+        for compound in _COMPOUND.findall(folded):
+            yield compound, self._words.embed_query(_joined(compound))
 
     def _count(self, text: str) -> Counter[int]:
         """How often each term occurs."""
         text = _fold(text)
-        counts = _frequencies(self._words.embed_document(text))
+        counts = _frequencies(self._words.embed_document(_UNSPACED.sub(" ", text)))
         compounds = " ".join(_joined(compound) for compound in _COMPOUND.findall(text))
         if compounds:
             counts += _frequencies(self._words.embed_document(compounds))
         numbers = " ".join(_NUMBER.findall(text))
         if numbers:
             counts += _frequencies(self._literal.embed_document(numbers))
+        runs = "\n".join(_UNSPACED.findall(text))
+        if runs:
+            words = _frequencies(self._words.embed_document(runs + _TAIL))
+            pairs = _frequencies(self._literal.embed_document(" ".join(_pairs(runs))))
+            counts += words | pairs  # the union takes the larger count: a word of two characters is one term
         return counts
+
+
+def _pairs(runs: str) -> Iterator[str]:
+    for run in _HAN_RUN.findall(runs):
+        for start in range(len(run) - 1):
+            yield run[start : start + 2]
 
 
 def _fold(text: str) -> str:
