@@ -120,6 +120,7 @@ define INSTALL_LOCK
 		exit 1; fi
 endef
 
+# setuptools warns of folders in the working directory that could hide the project; here they are the project.
 define INSTALL_PROJECT
-	$(PIP) install --quiet --no-index --no-deps --no-build-isolation --editable . </dev/null
+	PYTHONWARNINGS=ignore $(PIP) install --quiet --no-index --no-deps --no-build-isolation --editable . </dev/null
 endef
