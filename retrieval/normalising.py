@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -52,6 +53,8 @@ _CJK = "\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60"
 _CJK_GAP = re.compile(f"(?<=[{_CJK}])\n(?=[{_CJK}])")
 _LINE_END_HYPHEN = re.compile(r"([^\W_]+(?:-[^\W_]+)*)[-‐\xad\ufffe]\Z")
 _LONGEST_WORD = 80
+_STEM = 4
+"""Letters that two words must share to be kin, or that a part of a compound must have."""
 _LINE_START_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
 
@@ -245,29 +248,60 @@ def _by_breaks(counts: Counter[str], breaks: Collection[LineBreak]) -> dict[str,
     for (joined, kept, _), times in cut.items():
         # The text holds one of the two spellings because of the cut, not because the author wrote it so.
         broken[joined if counts[joined] else kept] += times
-    whole = Counter({word: number - broken[word] for word, number in counts.items() if number > broken[word]})
-    prefixes = Counter(word.split("-", 1)[0] for word in whole.elements() if "-" in word)
+    words = _Words({word: number - broken[word] for word, number in counts.items() if number > broken[word]})
     changes: dict[str, str] = {}
     for joined, kept, found in cut:
-        if whole[kept] > whole[joined] or (whole[kept] == whole[joined] == 0 and _is_compound(found, whole, prefixes)):
+        together, apart = words.count(joined), words.count(kept)
+        if apart > together or (apart == together == 0 and words.make_a_compound_of(found)):
             changes[joined] = kept
-        elif whole[joined] > whole[kept]:
+        elif together > apart:
             changes[kept] = joined
     return changes
 
 
-def _is_compound(found: LineBreak, whole: Counter[str], prefixes: Counter[str]) -> bool:
-    """Whether a cut word that is nowhere whole has a hyphen of its own, judged by its parts."""
-    head = found.head.casefold()
-    tail = found.tail.casefold().split("-", 1)[0]
-    first, last = head.split("-", 1)[0], head.rsplit("-", 1)[-1]
-    if "-" in head and whole[tail] and whole[head]:
-        return True
-    if min(len(last), len(tail)) >= 4 and whole[last] >= 2 and whole[tail] >= 2:
-        return True
-    if first != head or prefixes[first] < 2:
-        return False
-    return not any(word.startswith(first) and word not in {first, first + "s"} and "-" not in word for word in whole)
+class _Words:
+    """The words of a document that stand whole, in lower case, and how often."""
+
+    def __init__(self, counts: dict[str, int]) -> None:
+        self._counts = counts
+        self._sorted = sorted(counts)
+        self._prefixes = Counter(word.split("-", 1)[0] for word in counts if "-" in word)
+
+    def count(self, word: str) -> int:
+        """How often `word` stands."""
+        return self._counts.get(word, 0)
+
+    def make_a_compound_of(self, found: LineBreak) -> bool:
+        """Whether a cut word that stands nowhere whole has a hyphen of its own, judged by its parts and its kin."""
+        head = found.head.casefold()
+        tail = found.tail.casefold().split("-", 1)[0]
+        first, last = head.split("-", 1)[0], head.rsplit("-", 1)[-1]
+        if len(tail) >= _STEM:
+            # Kin: `pre-training` for `pre-|trains`, `representation` for `represen-|tational`.
+            apart = self._beginning(f"{head}-{tail[:_STEM]}")
+            together = self._beginning(head + tail[:_STEM])
+            if apart != together:
+                return apart > together
+        # A chain: `left-to-|right`, `stop-|the-world`.
+        if "-" in head and self.count(tail) and self.count(head):
+            return True
+        if "-" in found.tail and len(head) >= _STEM - 1 and self.count(head):
+            return True
+        if min(len(last), len(tail)) >= _STEM and min(self.count(last), self.count(tail)) >= 2:
+            return True
+        # A part that is only ever a prefix with a hyphen: `fine-|grained` where `fine-tuning` stands and no `fine…`.
+        return first == head and self._prefixes[head] >= 2 and self._beginning(head, solid=True) == 0
+
+    def _beginning(self, start: str, *, solid: bool = False) -> int:
+        """How many words begin so; with `solid`, longer ones without a hyphen, the plural not counted."""
+        place = bisect_left(self._sorted, start)
+        total = 0
+        for word in self._sorted[place:]:
+            if not word.startswith(start):
+                break
+            if not solid or ("-" not in word and word not in {start, start + "s"}):
+                total += self._counts[word]
+        return total
 
 
 def _respell(word: str, wanted: str) -> str:

@@ -76,8 +76,7 @@ class Readers:
 
 def _text_reading(data: bytes, found: Format) -> Reading:
     if found is Format.HTML:
-        # Heavy: trafilatura and lxml, needed only when there is a page to read.
-        from retrieval.readers.web import read_html
+        from retrieval.readers.web import read_html  # noqa: PLC0415 - heavy: trafilatura, only for pages
 
         return read_html(data)
     return read_markdown(data) if found is Format.MARKDOWN else read_text(data)

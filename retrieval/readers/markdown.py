@@ -33,55 +33,68 @@ def read_markdown(data: bytes) -> Reading:
         text = text[front.end() :]
     # "commonmark" with tables: raw HTML comes as tokens of its own and is stripped of its tags below.
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    return Reading(media_type="text/markdown", title=title, pieces=tuple(_pieces(parser.parse(text))))
+    return Reading(media_type="text/markdown", title=title, pieces=tuple(_Walk().pieces(parser.parse(text))))
 
 
-def _pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
-    depth = -1
-    numbers: list[int | None] = []
-    fresh_item = False
-    heading = 0
-    rows: list[list[str]] | None = None
-    for token in tokens:
+class _Walk:
+    """Goes through markdown-it's tokens and keeps where it is: in which lists, heading or table."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int | None] = []
+        """For every open list its next number, or None for bullets."""
+        self._fresh_item = False
+        self._heading = 0
+        self._rows: list[list[str]] | None = None
+
+    def pieces(self, tokens: Sequence[Token]) -> Iterator[Piece]:
+        """Pieces in document order."""
+        for token in tokens:
+            match token.type:
+                case "inline":
+                    yield from self._inline(token)
+                case "table_close":
+                    rows, self._rows = self._rows or [[]], None
+                    yield Piece(kind=BlockKind.TABLE, text=table_text(rows[0], rows[1:]))
+                case "fence" | "code_block":
+                    yield Piece(kind=BlockKind.CODE, text=normalise_code(token.content))
+                case "html_block":
+                    for part in re.split(r"\n\s*\n", _TAG.sub(" ", token.content)):
+                        yield Piece(kind=BlockKind.PARAGRAPH, text=normalise_inline(part))
+                case _:
+                    self._enter_or_leave(token)
+
+    def _enter_or_leave(self, token: Token) -> None:
         match token.type:
-            case "bullet_list_open" | "ordered_list_open":
-                depth += 1
-                start = token.attrGet("start")
-                numbers.append((int(start) if start is not None else 1) if token.type[0] == "o" else None)
+            case "bullet_list_open":
+                self._numbers.append(None)
+            case "ordered_list_open":
+                self._numbers.append(int(token.attrGet("start") or 1))
             case "bullet_list_close" | "ordered_list_close":
-                depth -= 1
-                numbers.pop()
+                self._numbers.pop()
             case "list_item_open":
-                fresh_item = True
-            case "heading_open":
-                heading = int(token.tag[1])
-            case "heading_close":
-                heading = 0
+                self._fresh_item = True
+            case "heading_open" | "heading_close":
+                self._heading = int(token.tag[1]) if token.nesting > 0 else 0
             case "table_open":
-                rows = []
-            case "tr_open" if rows is not None:
-                rows.append([])
-            case "table_close" if rows is not None:
-                yield Piece(kind=BlockKind.TABLE, text=table_text(rows[0], rows[1:]))
-                rows = None
-            case "inline" if rows is not None:
-                rows[-1].append(inline_text(token))
-            case "inline" if heading:
-                yield Piece(kind=BlockKind.HEADING, text=inline_text(token), level=heading)
-            case "inline" if depth >= 0:
-                text = inline_text(token)
-                if fresh_item and numbers[-1] is not None:
-                    text = f"{numbers[-1]}. {text}"
-                    numbers[-1] += 1
-                yield Piece(kind=BlockKind.LIST_ITEM, text=text, level=depth)
-                fresh_item = False
-            case "inline":
-                yield Piece(kind=BlockKind.PARAGRAPH, text=inline_text(token))
-            case "fence" | "code_block":
-                yield Piece(kind=BlockKind.CODE, text=normalise_code(token.content))
-            case "html_block":
-                for part in re.split(r"\n\s*\n", _TAG.sub(" ", token.content)):
-                    yield Piece(kind=BlockKind.PARAGRAPH, text=normalise_inline(part))
+                self._rows = []
+            case "tr_open" if self._rows is not None:
+                self._rows.append([])
+
+    def _inline(self, token: Token) -> Iterator[Piece]:
+        text = inline_text(token)
+        if self._rows is not None:
+            self._rows[-1].append(text)
+        elif self._heading:
+            yield Piece(kind=BlockKind.HEADING, text=text, level=self._heading)
+        elif self._numbers:
+            number = self._numbers[-1]
+            if self._fresh_item and number is not None:
+                text = f"{number}. {text}"
+                self._numbers[-1] = number + 1
+            self._fresh_item = False
+            yield Piece(kind=BlockKind.LIST_ITEM, text=text, level=len(self._numbers) - 1)
+        else:
+            yield Piece(kind=BlockKind.PARAGRAPH, text=text)
 
 
 def inline_text(token: Token) -> str:

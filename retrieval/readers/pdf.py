@@ -8,7 +8,7 @@ import logging
 import re
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from retrieval.errors import (
     CorruptDocumentError,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from liteparse import LiteParse
+    from liteparse.types import LayoutBlock, ParsedPage, ParseResult
 
     from retrieval.readers.assembly import Piece
     from retrieval.readers.limits import ReadLimits
@@ -85,12 +86,11 @@ class PdfReader:
         if parser is not None:
             await asyncio.to_thread(parser.close)
 
-    def _parse(self, source: SourceFile) -> Any:
-        # Heavy: a native library of 30 MB, needed only when there is a PDF.
-        from liteparse import ParseError, ParseTimeoutError
+    def _parse(self, source: SourceFile) -> ParseResult:
+        from liteparse import ParseError, ParseTimeoutError  # noqa: PLC0415 - heavy: a native library of 30 MB
 
         try:
-            return self._pool().parse(source.data)
+            result: ParseResult = self._pool().parse(source.data)
         except ParseTimeoutError as error:
             raise self._too_slow(source) from error
         except ParseError as error:
@@ -106,9 +106,10 @@ class PdfReader:
             else:
                 msg = f"{source.name} is damaged: no page of it can be read. Get a fresh copy or export it again."
             raise CorruptDocumentError(msg) from error
+        return result
 
     def _pool(self) -> LiteParse:
-        from liteparse import LiteParse
+        from liteparse import LiteParse  # noqa: PLC0415 - heavy, see above
 
         with self._lock:
             if self._closed:
@@ -149,7 +150,7 @@ def _bound_memory(parser: LiteParse) -> None:
     """
     if sys.platform != "linux":
         return
-    import resource
+    import resource  # noqa: PLC0415 - exists on Unix only
 
     for worker in getattr(getattr(parser, "_pool", None), "_workers", ()):
         process = getattr(worker, "_proc", None)
@@ -160,7 +161,7 @@ def _bound_memory(parser: LiteParse) -> None:
                 _log.debug("no memory limit for the parsing process: %s", type(error).__name__)
 
 
-def _reading(source: SourceFile, result: Any) -> Reading:
+def _reading(source: SourceFile, result: ParseResult) -> Reading:
     failed = {error.page_num for error in result.page_errors}
     garbled, blank, pages = [], [], []
     for parsed in result.pages:
@@ -225,7 +226,7 @@ def _name_pages(numbers: Sequence[int]) -> str:
     return f"Page {named} was" if len(numbers) == 1 else f"Pages {named} were"
 
 
-def _title(result: Any, pieces: Sequence[Piece]) -> str | None:
+def _title(result: ParseResult, pieces: Sequence[Piece]) -> str | None:
     """The metadata's title if the first page shows it too; metadata alone is often a file name or a leftover."""
     found = _XMP_TITLE.search((result.doc_meta and result.doc_meta.xmp) or "")
     title = normalise_inline(html.unescape(found.group(1))) if found else ""
@@ -241,7 +242,7 @@ def _letters(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
-def _page(parsed: Any) -> Page:
+def _page(parsed: ParsedPage) -> Page:
     return Page(
         number=parsed.page_num,
         width=parsed.width,
@@ -266,7 +267,7 @@ def _size(nominal: float | None, height: float) -> float:
     return nominal if nominal and nominal > 0.5 * height else height
 
 
-def _block(block: Any) -> RawBlock:
+def _block(block: LayoutBlock) -> RawBlock:
     box = block.bbox
     cells = [block.header, *(block.rows or ())] if block.kind == "table" else []
     return RawBlock(

@@ -32,6 +32,7 @@ _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>~$&-])")
 _COMBINING = {"¨": "\u0308", "´": "\u0301", "ˇ": "\u030c", "˚": "\u030a", "˜": "\u0303", "˙": "\u0307", "˘": "\u0306"}
 _ACCENT = re.compile(r"(?<=[^\W\d_])([¨´ˇ˚˜˙˘]) ?([^\W\d_])(?![A-Z])")
 _LEADERS = re.compile(r"[_…‥・]{4,}|(?:\. ?){6,}|-{6,}")
+_CODE = re.compile(r"(?<![\\`])`([^`]+)`(?!`)")
 _TAGS = re.compile(r"</?(?:sup|sub|u|b|i|br)\s*/?>", re.IGNORECASE)
 
 
@@ -39,7 +40,7 @@ def plain(text: str) -> str:
     """Emphasis, escapes and formula wrappers go; a word that emphasis kept apart at a line's end is joined."""
     text = _FORMULA.sub(lambda match: plain_formula(match.group(1)), text)
     text = _CUT_EMPHASIS.sub("", text)
-    text = _EMPHASIS.sub("", text)
+    text = _CODE.sub(r"\1", _EMPHASIS.sub("", text))
     text = _ACCENT.sub(_accented, _TAGS.sub("", text))
     return normalise_inline(_LEADERS.sub(" ", _ESCAPE.sub(r"\1", text)))
 

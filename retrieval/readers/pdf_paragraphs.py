@@ -48,11 +48,10 @@ def unmask_code(item: Item) -> list[Item]:
     if item.kind is not BlockKind.CODE or not item.rows or not _is_prose(item.text):
         return [item]
     edge = max(row.box.right for row in item.rows)
-    left = min(row.box.x for row in item.rows)
     groups: list[list[Row]] = []
     for row in item.rows:
-        indented = row.box.x > left + 0.6 * row.size or row.text.startswith("\u3000")
-        if not groups or groups[-1][-1].box.right < edge - 2.2 * row.size or (indented and len(item.rows) > 1):
+        above = groups[-1][-1] if groups else None
+        if above is None or above.box.right < edge - 2.2 * row.size or row.box.x > above.box.x + 0.6 * row.size:
             groups.append([row])
         else:
             groups[-1].append(row)
@@ -227,33 +226,23 @@ def join_parts(items: Sequence[Item]) -> tuple[list[Item], list[LineBreak]]:
     """Join paragraphs that a column's or page's end, a table or a footnote has cut. Returns the words cut there too."""
     found: list[Item] = []
     breaks: list[LineBreak] = []
-    open_body: Item | None = None
-    open_note: Item | None = None
+    # The last paragraph or list item of the running text, and the last footnote: what may go on.
+    open_parts: dict[Role, Item] = {}
     for item in items:
         if item.kind is BlockKind.HEADING:
-            open_body = None
+            open_parts.pop(Role.BODY, None)
+        before = open_parts.get(item.role)
         if found and _goes_on_below(found[-1], item):
-            text, cut = join_lines([found[-1].text, item.text])
-            breaks.extend(cut)
-            found[-1] = replace(found[-1], text=text, rows=item.rows, box=item.box)
+            before = found[-1]
+        elif item.kind is not BlockKind.PARAGRAPH or before is None or not _continues(before, item):
+            found.append(replace(item))
+            if item.kind in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM} and item.role in {Role.BODY, Role.NOTE}:
+                open_parts[item.role] = found[-1]
             continue
-        is_text = item.kind in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM} and item.role in {Role.BODY, Role.NOTE}
-        if not is_text:
-            found.append(item)
-            continue
-        before = open_note if item.role is Role.NOTE else open_body
-        if before is not None and item.kind is BlockKind.PARAGRAPH and _continues(before, item):
-            text, cut = join_lines([before.text, item.text])
-            breaks.extend(cut)
-            before.text, before.last_page = text, max(before.last_page, item.page)
-            before.rows, before.box = item.rows or before.rows, item.box
-            continue
-        item = replace(item)
-        found.append(item)
-        if item.role is Role.NOTE:
-            open_note = item
-        else:
-            open_body = item
+        before.text, cut = join_lines([before.text, item.text])
+        breaks.extend(cut)
+        before.last_page = max(before.last_page, item.page)
+        before.rows, before.box = item.rows or before.rows, item.box
     return found, breaks
 
 
@@ -276,19 +265,22 @@ def _continues(before: Item, item: Item) -> bool:
         return False
     below = before.last_page == item.page and _is_right_below(before, item)
     if item.role is Role.NOTE:
-        if _NOTE.match(item.text) and not item.text[0].isalpha():
+        if _NOTE.match(item.text):
             return False
-        if below:
-            return True
-    elif abs(before.size - item.size) > 0.12 * max(before.size, 1) and not below:
+    elif not below and abs(before.size - item.size) > 0.12 * max(before.size, 1):
         return False
-    if before.text.endswith("-") and line_break(before.text, item.text) is not None:
+    cut = before.text.endswith("-") and line_break(before.text, item.text) is not None
+    if cut or item.text[0].islower() or (below and item.role is Role.NOTE):
         return True
-    if item.text[0].islower():
-        return True
-    if before.kind is BlockKind.LIST_ITEM or (_CJK_START.match(item.text) and len(before.rows) < 2):
-        return False
-    return len(before.text) > 40 and _ends_full(before, item) and _starts_at_edge(before, item)
+    return _runs_on(before, item)
+
+
+def _runs_on(before: Item, item: Item) -> bool:
+    """Whether the shape of two parts of prose says that the sentence goes on, although the next word is capital."""
+    is_prose = before.kind is BlockKind.PARAGRAPH and len(before.text) > 40
+    if _CJK_START.match(item.text):
+        is_prose = is_prose and len(before.rows) > 1
+    return is_prose and _ends_full(before, item) and _starts_at_edge(before, item)
 
 
 def _ends_full(before: Item, item: Item) -> bool:

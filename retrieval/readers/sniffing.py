@@ -82,27 +82,33 @@ _MARKDOWN_SIGNS = (
 
 def sniff(data: bytes, name: str) -> Format:
     """Tell the format from the content."""
-    head = data[:_HEAD]
     if b"%PDF-" in data[:1024]:
         return Format.PDF
+    head = data[:_HEAD]
     if _magic(head) is not None:
         return Format.UNSUPPORTED
     start = decode(head)
     if _is_binary(start):
         return Format.UNSUPPORTED
     suffix = PurePosixPath(name).suffix.lower()
-    if suffix not in _MARKDOWN_NAMES | _TEXT_NAMES:
-        tags = len(_HTML_TAGS.findall(start))
-        if _HTML_START.match(start) or tags >= 3 or (suffix in _WEB_NAMES and "<" in start):
-            return Format.HTML
-    elif re.match(r"\A\s*(?:<!doctype\s+html|<html)\b", start, re.IGNORECASE):
+    if _is_html(start, suffix):
         return Format.HTML
-    if suffix in _MARKDOWN_NAMES:
-        return Format.MARKDOWN
-    if suffix in _TEXT_NAMES:
-        return Format.TEXT
-    signs = sum(bool(sign.search(start)) for sign in _MARKDOWN_SIGNS)
-    return Format.MARKDOWN if signs >= 2 else Format.TEXT
+    return Format.MARKDOWN if _is_markdown(start, suffix) else Format.TEXT
+
+
+def _is_html(start: str, suffix: str) -> bool:
+    if suffix in _MARKDOWN_NAMES | _TEXT_NAMES:
+        # Markdown may begin with a tag, and a program or a log may hold many.
+        return bool(re.match(r"\A\s*(?:<!doctype\s+html|<html)\b", start, re.IGNORECASE))
+    if _HTML_START.match(start) or len(_HTML_TAGS.findall(start)) >= 3:
+        return True
+    return suffix in _WEB_NAMES and "<" in start
+
+
+def _is_markdown(start: str, suffix: str) -> bool:
+    if suffix in _MARKDOWN_NAMES | _TEXT_NAMES:
+        return suffix in _MARKDOWN_NAMES
+    return sum(bool(sign.search(start)) for sign in _MARKDOWN_SIGNS) >= 2
 
 
 def unsupported_name(data: bytes, name: str) -> str:

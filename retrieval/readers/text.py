@@ -48,28 +48,26 @@ def decode(data: bytes) -> str:
         wide = _decode_wide(data)
         if wide is not None:
             return wide
+    text = _decode_utf8(data)
+    if text is None:
+        return _decode_code_page(data)
+    japanese = _try(data, "iso2022_jp_ext") if _ISO_2022_JP.search(data[:_SAMPLE]) else None
+    return text if japanese is None else japanese
+
+
+def _decode_utf8(data: bytes) -> str | None:
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         # A file cut off within its last character is still UTF-8.
-        if error.start >= len(data) - 3 and error.start > 0:
+        if error.reason == "unexpected end of data" and error.start > 0 and not data[: error.start].isascii():
             return data[: error.start].decode("utf-8")
-        return _decode_code_page(data)
-    if _ISO_2022_JP.search(data[:_SAMPLE]):
-        try:
-            return data.decode("iso2022_jp_ext")
-        except UnicodeDecodeError:
-            return text
-    return text
+        return None
 
 
 def _looks_narrow(data: bytes) -> bool:
     """Whether this is surely not UTF-16 of a script without NUL bytes (Chinese, Japanese, Korean)."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return len(data) % 2 == 1
-    return True
+    return len(data) % 2 == 1 or _decode_utf8(data) is not None
 
 
 def _decode_wide(data: bytes) -> str | None:
@@ -172,7 +170,7 @@ def _sample(data: bytes) -> bytes:
 
 def read_text(data: bytes) -> Reading:
     """Paragraphs are what blank lines part; lines of a wrapped text are joined, other lines stay lines."""
-    text = normalise(_keep_indents(decode(data)))
+    text = normalise(decode(data))
     pieces: list[Piece] = []
     breaks: list[LineBreak] = []
     for paragraph in re.split(r"\n\s*\n", text):
@@ -185,10 +183,6 @@ def read_text(data: bytes) -> Reading:
             Piece(kind=piece.kind, text=new, level=piece.level) for piece, new in zip(pieces, settled, strict=True)
         ),
     )
-
-
-def _keep_indents(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _pieces(lines: list[str], breaks: list[LineBreak]) -> list[Piece]:

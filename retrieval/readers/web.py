@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import trafilatura
-from lxml import html
+from lxml import html  # type: ignore[import-untyped]  # lxml ships no types
 
 from retrieval.normalising import normalise_code, normalise_inline
 from retrieval.readers.assembly import Piece, Reading
@@ -16,8 +16,10 @@ from retrieval.readers.text import decode
 from retrieval.types import BlockKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+_Element: TypeAlias = Any
+"""An element of an lxml tree; lxml ships no types."""
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]+)", re.IGNORECASE)
 _DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
@@ -131,7 +133,7 @@ def _main(text: str, whole: tuple[Piece, ...], own: int) -> tuple[Piece, ...]:
         found: Any = trafilatura.bare_extraction(
             text, include_comments=False, include_tables=True, include_links=False, include_formatting=True
         )
-    except Exception:
+    except Exception:  # noqa: BLE001 - trafilatura meets pages that it fails on; the whole page is what remains then
         return whole
     if found is None or found.body is None:
         return whole
@@ -142,7 +144,7 @@ def _main(text: str, whole: tuple[Piece, ...], own: int) -> tuple[Piece, ...]:
     return pieces
 
 
-def _visible(element: Any) -> bool:
+def _visible(element: _Element) -> bool:
     """Whether an element belongs to what a person reads on the page."""
     if element.tag in _NEVER_SEEN or element.tag in _ROUND_ABOUT:
         return False
@@ -151,7 +153,7 @@ def _visible(element: Any) -> bool:
     return element.get("hidden") is None and not _HIDDEN.search(element.get("style") or "")
 
 
-def _own_length(root: Any) -> int:
+def _own_length(root: _Element) -> int:
     """Characters of the page's own text: visible, outside navigation and not a link."""
     total = 0
     stack = [root.find("body") if root.find("body") is not None else root]
@@ -172,7 +174,7 @@ class _Walk:
     def __init__(self) -> None:
         self._inline: list[str] = []
 
-    def walk(self, root: Any, visible: Any) -> Iterator[Piece]:
+    def walk(self, root: _Element, visible: Callable[[_Element], bool]) -> Iterator[Piece]:
         """Pieces in document order."""
         yield from self._element(root, visible, BlockKind.PARAGRAPH, 0)
         yield from self._flush(BlockKind.PARAGRAPH, 0)
@@ -183,14 +185,18 @@ class _Walk:
         if text:
             yield Piece(kind=kind, text=text, level=level)
 
-    def _element(self, element: Any, visible: Any, kind: BlockKind, level: int) -> Iterator[Piece]:
+    def _element(
+        self, element: _Element, visible: Callable[[_Element], bool], kind: BlockKind, level: int
+    ) -> Iterator[Piece]:
         self._inline.append(element.text or "")
         for child in element:
             if isinstance(child.tag, str) and visible(child):
                 yield from self._child(child, visible, kind, level)
             self._inline.append(child.tail or "")
 
-    def _child(self, child: Any, visible: Any, kind: BlockKind, level: int) -> Iterator[Piece]:
+    def _child(
+        self, child: _Element, visible: Callable[[_Element], bool], kind: BlockKind, level: int
+    ) -> Iterator[Piece]:
         tag = child.tag
         if tag in {"br", "hr", "lb"}:
             self._inline.append("\n")
@@ -200,7 +206,9 @@ class _Walk:
             yield from self._flush(kind, level)
             yield from self._block(child, visible, kind, level)
 
-    def _block(self, child: Any, visible: Any, kind: BlockKind, level: int) -> Iterator[Piece]:
+    def _block(
+        self, child: _Element, visible: Callable[[_Element], bool], kind: BlockKind, level: int
+    ) -> Iterator[Piece]:
         tag = child.tag
         if tag == "pre" or (tag == "code" and _is_block_code(child)):
             yield Piece(kind=BlockKind.CODE, text=normalise_code("".join(child.itertext())))
@@ -221,11 +229,11 @@ class _Walk:
             yield from self._flush(inner, level if inner is kind else 0)
 
 
-def _is_block_code(element: Any) -> bool:
+def _is_block_code(element: _Element) -> bool:
     return "\n" in "".join(element.itertext()).strip()
 
 
-def _rows(table: Any) -> list[list[str]]:
+def _rows(table: _Element) -> list[list[str]]:
     rows: list[list[str]] = []
     for row in table.iter("tr", "row"):
         cells = [cell for cell in row if cell.tag in {"td", "th", "cell"}]
@@ -233,7 +241,7 @@ def _rows(table: Any) -> list[list[str]]:
     return [row for row in rows if any(row)]
 
 
-def _is_data(table: Any) -> bool:
+def _is_data(table: _Element) -> bool:
     """Whether a table holds data: two rows and columns at least, no table within, no cell as long as an article."""
     if any(inner is not table for inner in table.iter("table")):
         return False
@@ -241,7 +249,7 @@ def _is_data(table: Any) -> bool:
     return len(rows) > 1 and max(map(len, rows)) > 1 and max(len(cell) for row in rows for cell in row) < 1_000
 
 
-def _table(table: Any) -> Iterator[Piece]:
+def _table(table: _Element) -> Iterator[Piece]:
     caption = normalise_inline(" ".join("".join(found.itertext()) for found in table.iter("caption")))
     if caption:
         yield Piece(kind=BlockKind.PARAGRAPH, text=caption)
