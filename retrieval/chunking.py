@@ -5,8 +5,10 @@ packed into chunks of about `target_tokens`, none over `max_tokens`. Breaks fall
 heading, else between paragraphs, else between list items or sentences; never behind a heading, a table's header or the
 sentence that introduces a list, as long as that fits.
 
-A chunk's text is a slice of the document's text. What stands before it and is not said in the slice is repeated: the
-headings as `heading_path`, a split table's header row and a split list's introduction as first lines of the text.
+A chunk's text is a slice of the document's text. What the slice needs and does not say is repeated around it: the
+headings above as `heading_path`; a split table's header row or the sentence that introduces a split list as first
+lines; and behind a text that introduces several subsections their headings, a line each (a question about "the two
+tasks" finds the sentence that announces them together with their names).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from uuid import UUID, uuid5
 
 from retrieval.headings import HeadingPaths
 from retrieval.packing import pack, runs
-from retrieval.sections import common_path, group, sections
+from retrieval.sections import common_path, group, sections, subsections
 from retrieval.segments import Segment, halved, segment
 from retrieval.types import BlockKind, Chunk, ChunkId, ChunkKind, embedded_text
 
@@ -59,6 +61,8 @@ class ChunkLimits:
         return cls(target_tokens=target, max_tokens=longest, small_tokens=min(default.small_tokens, target))
 
 
+_MOST_CONTENTS: Final = 8
+"""A text that introduces more subsections than this does not name them."""
 _LEAST_TOKENS: Final = 32
 """Below this there is no room for a title and a text."""
 
@@ -120,6 +124,7 @@ class _Draft:
     pieces: tuple[Segment, ...]
     path: tuple[str, ...]
     text: str
+    repeats: bool
     kind: ChunkKind
     pages: tuple[int | None, int | None]
 
@@ -145,6 +150,8 @@ class _Cutter:
         self._segments = segment(document, limit=self._room, count_tokens=count_tokens)
         self._headers = {item.block: item for item in self._segments if item.header}
         self._introductions = self._find_introductions()
+        self._last_segments = {item.block: item.end for item in self._segments}
+        self._subsections = subsections(self._sections)
 
     def drafts(self) -> list[_Draft]:
         """All chunks, sized by the sum of their segments' tokens: an estimate that `fitted` checks."""
@@ -165,25 +172,25 @@ class _Cutter:
         return drafts
 
     def fitted(self, drafts: list[_Draft]) -> list[tuple[_Draft, int]]:
-        """Each draft with its exact length; those over the limit are halved until they fit."""
+        """Each draft with its exact length; one over the limit loses what it repeats, then is halved until it fits."""
         counts = self._count([embedded_text(self._paths.title, draft.path, draft.text) for draft in drafts])
         result: list[tuple[_Draft, int]] = []
         for draft, tokens in zip(drafts, counts, strict=True):
-            if tokens <= self._limits.max_tokens:
-                result.append((draft, tokens))
-                continue
-            halves = self._halves(draft.pieces)
-            result.extend(self.fitted(halves) if halves else [(draft, tokens)])
+            smaller = self._smaller(draft) if tokens > self._limits.max_tokens else []
+            result.extend(self.fitted(smaller) if smaller else [(draft, tokens)])
         return result
 
-    def _halves(self, pieces: tuple[Segment, ...]) -> list[_Draft]:
-        if len(pieces) > 1:
-            middle = len(pieces) // 2
-            return [self._draft(pieces[:middle]), self._draft(pieces[middle:])]
-        parts = halved(self._document.text, pieces[0])
-        return [self._draft((part,)) for part in parts] if len(parts) > 1 else []
+    def _smaller(self, draft: _Draft) -> list[_Draft]:
+        """The draft without what it repeats, else its halves; none when it is a single character."""
+        if draft.repeats:
+            return [self._draft(draft.pieces, repeat=False)]
+        if len(draft.pieces) > 1:
+            middle = len(draft.pieces) // 2
+            return [self._draft(half, repeat=False) for half in (draft.pieces[:middle], draft.pieces[middle:])]
+        parts = halved(self._document.text, draft.pieces[0])
+        return [self._draft((part,), repeat=False) for part in parts] if len(parts) > 1 else []
 
-    def _draft(self, pieces: tuple[Segment, ...]) -> _Draft:
+    def _draft(self, pieces: tuple[Segment, ...], *, repeat: bool = True) -> _Draft:
         """Say before the text what the text does not say itself."""
         blocks = self._document.blocks
         named, said = self._paths.fitted(common_path([self._anchors[item.block] for item in pieces]))
@@ -191,11 +198,8 @@ class _Cutter:
         while first < len(pieces) - 1 and pieces[first].block in said:
             first += 1
         pieces = pieces[first:]
-        text = self._document.text[pieces[0].start : pieces[-1].end]
-        repeated = self._repeated(pieces[0])
-        if repeated is not None:
-            lead = self._document.text[repeated.start : repeated.end]
-            text = f"{lead}\n{text}" if repeated.header else f"{lead}\n\n{text}"
+        slice_ = self._document.text[pieces[0].start : pieces[-1].end]
+        text = self._surrounded(slice_, pieces) if repeat else slice_
         covered = blocks[pieces[0].block : pieces[-1].block + 1]
         pages = [block.page for block in covered if block.page is not None]
         pages += [block.last_page for block in covered if block.last_page is not None]
@@ -203,9 +207,19 @@ class _Cutter:
             pieces=pieces,
             path=self._paths.labels(named),
             text=text,
+            repeats=len(text) > len(slice_),
             kind=_kind(pieces),
             pages=(min(pages), max(pages)) if pages else (None, None),
         )
+
+    def _surrounded(self, text: str, pieces: tuple[Segment, ...]) -> str:
+        """The slice with the lines repeated above it and behind it."""
+        repeated = self._repeated(pieces[0])
+        if repeated is not None:
+            lead = self._document.text[repeated.start : repeated.end]
+            text = f"{lead}\n{text}" if repeated.header else f"{lead}\n\n{text}"
+        contents = self._contents(pieces)
+        return f"{text}\n\n{contents}" if contents else text
 
     def _repeated(self, first: Segment) -> Segment | None:
         """What a chunk that begins with this segment repeats: the header of its table, the sentence above its list."""
@@ -216,6 +230,18 @@ class _Cutter:
         else:
             return None
         return lead if lead is not None and lead.start < first.start and lead.tokens <= self._room // 3 else None
+
+    def _contents(self, pieces: tuple[Segment, ...]) -> str:
+        """The headings of the subsections that a text introduces and that are still to come, a line each."""
+        last = pieces[-1]
+        coming: list[int] = []
+        for block in range(pieces[0].block, last.block + 1):
+            if self._last_segments.get(block, last.end) <= last.end:
+                coming += [heading for heading in self._subsections.get(block, ()) if heading > last.block]
+        length = sum(item.tokens for item in pieces) + self._paths.tokens(coming)
+        if len(coming) > _MOST_CONTENTS or length > self._room:
+            return ""
+        return "\n".join(self._paths.labels(coming))
 
     def _repeated_tokens(self, first: Segment) -> int:
         repeated = self._repeated(first)

@@ -59,6 +59,21 @@ def sections(blocks: Sequence[Block]) -> list[Section]:
     return found
 
 
+def subsections(found: Sequence[Section]) -> dict[int, list[int]]:
+    """The headings right under a section, for the last block of every text that has two or more of them."""
+    under: dict[int, list[int]] = {}
+    for section in found:
+        fresh = [at for at, heading in enumerate(section.path) if heading >= section.first]
+        for at in fresh:
+            if at:
+                under.setdefault(section.path[at - 1], []).append(section.path[at])
+    return {
+        section.stop - 1: under[section.path[-1]]
+        for section in found
+        if section.path and section.body < section.stop and len(under.get(section.path[-1], ())) > 1
+    }
+
+
 def common_path(paths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The longest beginning that all paths share."""
     if not paths:
@@ -74,10 +89,9 @@ def group(found: Sequence[Section], tokens: Sequence[int], *, target: int, small
     """Let small sections share a chunk with their neighbours under a common parent.
 
     Two neighbours are joined when both, with the second's subsections, fit into `target` tokens and one of them is
-    `small`; and a small text at the
-    head of a section (the sentence that introduces its subsections) is joined to the first subsection whatever its
-    size, so that a chunk with the introduction also names what it introduces. Text above the first heading or under the
-    one heading that stands over all others (an abstract, a list of authors) introduces nothing.
+    `small`. A small text at the head of a section is joined to its only subsection whatever that one's size; where
+    there are several, its chunk names them (`subsections`). Text above the first heading, or under the one heading that
+    stands over all others (an abstract, a list of authors), is not joined to what it does not introduce.
 
     Args:
         found: All sections in order.
@@ -88,6 +102,7 @@ def group(found: Sequence[Section], tokens: Sequence[int], *, target: int, small
     groups: list[list[Section]] = []
     size = 0
     root = len(common_path([section.anchor for section in found]))
+    named = subsections(found)
     for index, section in enumerate(found):
         if groups:
             current = groups[-1]
@@ -95,8 +110,8 @@ def group(found: Sequence[Section], tokens: Sequence[int], *, target: int, small
             shared = len(common_path([*(item.anchor for item in current), section.anchor]))
             related = shared >= len(head.path) - 1
             fits = min(size, tokens[index]) < small and size + _subtree(found, tokens, index, target) <= target
-            bare = head.body == head.stop
-            introduces = size < small and (bare or shared >= len(head.path) > root)
+            leads = current[-1].stop - 1 not in named and shared >= len(head.path) > root
+            introduces = size < small and (head.body == head.stop or leads)
             if related and (fits or introduces):
                 current.append(section)
                 size += tokens[index]
