@@ -338,7 +338,7 @@ class CitationReader:
     def _advance(self, *, final: bool) -> bool:
         """Read one token off `_pending`; False when more text is needed to tell what it is."""
         if self._fence:
-            return self._inside_fence(final=final)
+            return self._inside_fence()
         head = self._pending[0]
         if head in "`~":
             return self._code(final=final)
@@ -430,12 +430,11 @@ class CitationReader:
             return False
         return self._take(close.end() if close else run)
 
-    def _inside_fence(self, *, final: bool) -> bool:
+    def _inside_fence(self) -> bool:
         text = self._pending
         newline = text.find("\n")
         if newline < 0:
-            may_close = not (self._line + text).strip(f" \t>{self._fence[0]}")
-            return (final or not may_close) and self._take(len(text))
+            return self._take(len(text))
         line = (self._line + text[:newline]).strip(" \t>\r")
         if len(line) >= len(self._fence) and not line.strip(self._fence[0]):
             self._fence = ""

@@ -226,8 +226,10 @@ async def test_text_before_a_fault_in_mid_stream_has_been_handed_on(api: Message
 
 async def test_a_stalled_stream_is_given_up(api: MessagesApi) -> None:
     api.replies.append(say("Twenty", ending="stall"))
-    with pytest.raises(ModelUnavailableError, match="in time"):
-        await ask(api, stall=0.1)
+    async with claude(api, stall=0.1) as model:
+        with pytest.raises(ModelUnavailableError, match="in time"):
+            _ = [item async for item in model.generate(PROMPT)]
+        await asyncio.wait_for(api.left.wait(), 10)
 
 
 async def test_a_stream_that_never_ends_is_given_up(api: MessagesApi) -> None:
@@ -361,6 +363,7 @@ async def test_leaving_a_stream_closes_it_and_the_next_one_works(api: MessagesAp
     async with claude(api) as model:
         async with aclosing(cast("AsyncGenerator[ModelText | ModelStop]", model.generate(PROMPT))) as stream:
             await anext(stream)
+        await asyncio.wait_for(api.left.wait(), 10)
         assert [item async for item in model.generate(PROMPT)]
 
 

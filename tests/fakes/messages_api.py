@@ -105,6 +105,8 @@ class MessagesApi:
     url: str = ""
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a request for a message has come in."""
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once a client has hung up on a stalled stream."""
 
     async def __aenter__(self) -> Self:
         self._closing = asyncio.Event()
@@ -189,7 +191,7 @@ class MessagesApi:
                 await response.write(f"event: {name}\ndata: {json.dumps(event)}\n\n".encode())
             match reply.ending:
                 case "stall":
-                    await self._closing.wait()
+                    await self._until_gone(http)
                 case "cut":
                     assert http.transport is not None
                     http.transport.abort()
@@ -204,6 +206,13 @@ class MessagesApi:
         except ConnectionError:
             pass  # the client has gone, as some tests want
         return response
+
+    async def _until_gone(self, http: web.Request) -> None:
+        while not self._closing.is_set():
+            if http.transport is None or http.transport.is_closing():
+                self.left.set()
+                return
+            await asyncio.sleep(0.02)  # the transport tells nobody that it closes
 
     async def _paced(self, reply: Reply, request: Request) -> AsyncIterator[Json]:
         for event in _events(reply, request, cites=self.native):
