@@ -100,7 +100,7 @@ def normalise_code(text: str) -> str:
 
 def _compose(text: str) -> str:
     """Compatibility forms, one character at a time, then composed."""
-    text = _POWER.sub(lambda match: "^" + match.group(), text)
+    text = _POWER.sub(lambda match: "^" + match.group().replace("⁻", "-").replace("⁺", "+"), text)
     pieces: list[str] = []
     last = ""
     for piece in _split_numbers(text):
@@ -245,9 +245,10 @@ def _hyphen_places(parts: Sequence[str]) -> list[int]:
 def _by_breaks(counts: Counter[str], breaks: Collection[LineBreak]) -> dict[str, str]:
     cut = Counter((found.joined.casefold(), found.kept.casefold(), found) for found in breaks)
     broken: Counter[str] = Counter()
-    for (joined, kept, _), times in cut.items():
+    for (joined, kept, found), times in cut.items():
         # The text holds one of the two spellings because of the cut, not because the author wrote it so.
-        broken[joined if counts[joined] else kept] += times
+        likely, other = (joined, kept) if found.tail[0].islower() else (kept, joined)
+        broken[likely if counts[likely] else other] += times
     words = _Words({word: number - broken[word] for word, number in counts.items() if number > broken[word]})
     changes: dict[str, str] = {}
     for joined, kept, found in cut:

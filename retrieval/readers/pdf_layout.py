@@ -74,13 +74,19 @@ def body_size(lines: Iterable[Line]) -> float:
 
 def _items(page: Page) -> list[Item]:
     """A page's blocks, each with the lines that lie in it (in the smallest one, where blocks overlap)."""
-    boxed = [(n, block.box) for n, block in enumerate(page.blocks) if block.box and block.kind in _KINDS]
-    boxed.sort(key=lambda found: found[1].width * found[1].height)
+    # Edges as plain numbers: a page has a hundred lines and fifty blocks, and this asks for each pair.
+    boxed = sorted(
+        (box.width * box.height, n, box.x - 1, box.right + 1, box.y - 1, box.bottom + 1)
+        for n, block in enumerate(page.blocks)
+        if (box := block.box) and block.kind in _KINDS
+    )
     lines: dict[int, list[Line]] = {}
     for line in page.lines:
-        owner = next((n for n, box in boxed if box.holds(line.box)), None)
-        if owner is not None:
-            lines.setdefault(owner, []).append(line)
+        x, y = line.box.x + line.box.width / 2, line.box.y + line.box.height / 2
+        for _, n, left, right, top, bottom in boxed:
+            if left <= x <= right and top <= y <= bottom:
+                lines.setdefault(n, []).append(line)
+                break
     items = (_item(block, page, lines.get(n, [])) for n, block in enumerate(page.blocks))
     return [part for item in items if item is not None and item.text for part in unmask_code(item)]
 

@@ -33,11 +33,6 @@ class Box:
         """The lower edge."""
         return self.y + self.height
 
-    def holds(self, other: Box) -> bool:
-        """Whether the other's centre lies in this box (a point of slack all around)."""
-        x, y = other.x + other.width / 2, other.y + other.height / 2
-        return self.x - 1 <= x <= self.right + 1 and self.y - 1 <= y <= self.bottom + 1
-
     def overlaps_sideways(self, other: Box) -> bool:
         """Whether the two stand in the same column, at least in part."""
         return min(self.right, other.right) - max(self.x, other.x) > 1

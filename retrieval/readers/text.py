@@ -129,19 +129,19 @@ def _decode_latin(data: bytes, sample: bytes, guesses: list[str]) -> str:
     best: tuple[float, str] = (-1.0, "latin-1")
     marked = _lines_with_accents(sample)
     for name in dict.fromkeys(("cp1252", *guesses, *_LATIN)):
-        text = _try(marked, name)
-        if text is None or _try(data, name) is None:
+        if _try(data, name) is None:
             continue
-        score = detect_language(text)[1] - 0.02 * _oddities(text)
+        # Line by line, since a file may hold several languages.
+        texts = [text for line in marked if (text := _try(line, name))]
+        score = sum(detect_language(text)[1] - 0.02 * _oddities(text) for text in texts) / max(len(texts), 1)
         if score > best[0] + 0.02:
             best = (score, name)
     return data.decode(best[1], errors="replace")
 
 
-def _lines_with_accents(sample: bytes) -> bytes:
-    """The lines that tell code pages apart: those with bytes outside ASCII."""
-    lines = [line for line in sample.splitlines() if not line.isascii()]
-    return b"\n".join(lines)[:2000]
+def _lines_with_accents(sample: bytes) -> list[bytes]:
+    """The lines that tell code pages apart: up to 40 with bytes outside ASCII."""
+    return [line[:500] for line in sample.splitlines() if not line.isascii()][:40]
 
 
 def _oddities(text: str) -> int:

@@ -16,7 +16,7 @@ from retrieval.readers.text import decode
 from retrieval.types import BlockKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _Element: TypeAlias = Any
 """An element of an lxml tree; lxml ships no types."""
@@ -96,8 +96,16 @@ _INLINE = frozenset(
     ]
 )
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_BREAK = "\x0b"
+"""Stands for `<br>` while a text is gathered; the source's own line feeds mean nothing."""
+_BLANK_LINE = re.compile(rf"{_BREAK}\s*{_BREAK}[\s{_BREAK}]*")
+_LONGEST_CELL = 1_000
 _ENOUGH = 0.5
 """The share of the page's own text (links and navigation not counted) that an extraction must hold to be trusted."""
+
+
+_TELLING = 20
+"""Letters from which on a text is taken to be the same wherever it stands."""
 
 
 def read_html(data: bytes) -> Reading:
@@ -109,7 +117,7 @@ def read_html(data: bytes) -> Reading:
     root = html.document_fromstring(text, parser=html.HTMLParser(remove_comments=True, remove_pis=True, encoding=None))
     title = normalise_inline(" ".join(root.xpath("//head/title[1]//text()"))) or None
     body = root.find("body")
-    whole = tuple(_Walk().walk(body if body is not None else root, _visible))
+    whole = tuple(_Walk().walk(body if body is not None else root))
     pieces = _main(text, whole, _own_length(root))
     return Reading(media_type="text/html", title=title, pieces=pieces)
 
@@ -129,19 +137,41 @@ def decode_html(data: bytes) -> str:
 
 
 def _main(text: str, whole: tuple[Piece, ...], own: int) -> tuple[Piece, ...]:
+    """The pieces that trafilatura takes for the main text, or all when it finds too little of the page.
+
+    Only its choice is used: our own walk keeps tables, code and nesting that its output has lost.
+    """
+    extracted = _extracted(text)
+    chosen = _letters(extracted)
+    if not chosen:
+        return whole
+    lines = {_letters(line) for line in extracted.splitlines()}
+
+    def is_chosen(piece: Piece) -> bool:
+        letters = _letters(piece.text)
+        # A short text occurs somewhere in every long one, so it has to be a line of its own.
+        return letters in lines or (len(letters) >= _TELLING and letters in chosen)
+
+    inside = [n for n, piece in enumerate(whole) if is_chosen(piece)]
+    if not inside or sum(len(whole[n].text) for n in inside) < _ENOUGH * own:
+        return whole
+    kept = set(inside)
+    between = range(inside[0], inside[-1])
+    kept.update(n for n in between if whole[n].kind in {BlockKind.TABLE, BlockKind.CODE})
+    return tuple(piece for n, piece in enumerate(whole) if n in kept)
+
+
+def _extracted(text: str) -> str:
     try:
-        found: Any = trafilatura.bare_extraction(
-            text, include_comments=False, include_tables=True, include_links=False, include_formatting=True
-        )
+        found = trafilatura.extract(text, include_comments=False, include_tables=True, include_links=False)
     except Exception:  # noqa: BLE001 - trafilatura meets pages that it fails on; the whole page is what remains then
-        return whole
-    if found is None or found.body is None:
-        return whole
-    pieces = tuple(_Walk().walk(found.body, lambda _: True))
-    length = sum(len(piece.text) for piece in pieces)
-    if length < _ENOUGH * own:
-        return whole
-    return pieces
+        return ""
+    return found or ""
+
+
+def _letters(text: str) -> str:
+    """Letters and digits only, so that spaces and markup do not matter when texts are compared."""
+    return "".join(character for character in normalise_inline(text) if character.isalnum())
 
 
 def _visible(element: _Element) -> bool:
@@ -169,84 +199,88 @@ def _own_length(root: _Element) -> int:
 
 
 class _Walk:
-    """Walks a tree of HTML, or of trafilatura's kindred XML (`head`, `p`, `list`, `item`, `row`, `cell`, `hi`)."""
+    """Walks a tree of HTML: inline content is gathered until a block begins or ends."""
 
     def __init__(self) -> None:
         self._inline: list[str] = []
 
-    def walk(self, root: _Element, visible: Callable[[_Element], bool]) -> Iterator[Piece]:
+    def walk(self, root: _Element) -> Iterator[Piece]:
         """Pieces in document order."""
-        yield from self._element(root, visible, BlockKind.PARAGRAPH, 0)
+        yield from self._element(root, BlockKind.PARAGRAPH, 0)
         yield from self._flush(BlockKind.PARAGRAPH, 0)
 
     def _flush(self, kind: BlockKind, level: int) -> Iterator[Piece]:
-        text = normalise_inline("".join(self._inline))
+        text = "".join(self._inline)
         self._inline.clear()
-        if text:
-            yield Piece(kind=kind, text=text, level=level)
+        # Two line breaks are how old pages make paragraphs.
+        parts = _BLANK_LINE.split(text) if kind is BlockKind.PARAGRAPH else [text.replace(_BREAK, "\n")]
+        for part in parts:
+            inline = normalise_inline(part.replace(_BREAK, "\n"))
+            if inline:
+                yield Piece(kind=kind, text=inline, level=level)
 
-    def _element(
-        self, element: _Element, visible: Callable[[_Element], bool], kind: BlockKind, level: int
-    ) -> Iterator[Piece]:
+    def _element(self, element: _Element, kind: BlockKind, level: int) -> Iterator[Piece]:
         self._inline.append(element.text or "")
         for child in element:
-            if isinstance(child.tag, str) and visible(child):
-                yield from self._child(child, visible, kind, level)
+            if isinstance(child.tag, str) and _visible(child):
+                yield from self._child(child, kind, level)
             self._inline.append(child.tail or "")
 
-    def _child(
-        self, child: _Element, visible: Callable[[_Element], bool], kind: BlockKind, level: int
-    ) -> Iterator[Piece]:
+    def _child(self, child: _Element, kind: BlockKind, level: int) -> Iterator[Piece]:
         tag = child.tag
-        if tag in {"br", "hr", "lb"}:
-            self._inline.append("\n")
-        elif tag in _INLINE or tag in {"hi", "ref", "del"} or (tag == "code" and not _is_block_code(child)):
-            yield from self._element(child, visible, kind, level)
+        if tag in {"br", "hr"}:
+            self._inline.append(_BREAK)
+        elif tag in _INLINE:
+            yield from self._element(child, kind, level)
         else:
             yield from self._flush(kind, level)
-            yield from self._block(child, visible, kind, level)
+            yield from self._block(child, kind, level)
 
-    def _block(
-        self, child: _Element, visible: Callable[[_Element], bool], kind: BlockKind, level: int
-    ) -> Iterator[Piece]:
+    def _block(self, child: _Element, kind: BlockKind, level: int) -> Iterator[Piece]:
         tag = child.tag
-        if tag == "pre" or (tag == "code" and _is_block_code(child)):
+        if tag == "pre":
             yield Piece(kind=BlockKind.CODE, text=normalise_code("".join(child.itertext())))
         elif tag == "table" and _is_data(child):
             yield from _table(child)
-        elif re.fullmatch("h[1-6]|head", tag):
-            rank = tag if tag != "head" else (child.get("rend") or "h2")
-            number = int(rank[1]) if re.fullmatch("h[1-6]", rank) else 2
-            yield from self._element(child, visible, BlockKind.HEADING, number)
+        elif re.fullmatch("h[1-6]", tag):
+            number = int(tag[1])
+            yield from self._element(child, BlockKind.HEADING, number)
             yield from self._flush(BlockKind.HEADING, number)
-        elif tag in {"ul", "ol", "list"}:
+        elif tag in {"ul", "ol"}:
             depth = level + 1 if kind is BlockKind.LIST_ITEM else 0
-            yield from self._element(child, visible, BlockKind.LIST_ITEM, depth)
+            yield from self._element(child, BlockKind.LIST_ITEM, depth)
             yield from self._flush(BlockKind.LIST_ITEM, depth)
         else:
             inner = kind if kind is BlockKind.LIST_ITEM else BlockKind.PARAGRAPH
-            yield from self._element(child, visible, inner, level if inner is kind else 0)
+            yield from self._element(child, inner, level if inner is kind else 0)
             yield from self._flush(inner, level if inner is kind else 0)
 
 
-def _is_block_code(element: _Element) -> bool:
-    return "\n" in "".join(element.itertext()).strip()
-
-
 def _rows(table: _Element) -> list[list[str]]:
+    """A table's own rows, without those of tables inside its cells."""
     rows: list[list[str]] = []
-    for row in table.iter("tr", "row"):
-        cells = [cell for cell in row if cell.tag in {"td", "th", "cell"}]
-        rows.append([normalise_inline(" ".join(cell.itertext())) for cell in cells])
+    for row in table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr"):
+        cells = [cell for cell in row if cell.tag in {"td", "th"} and _visible(cell)]
+        rows.append([normalise_inline(" ".join(_seen_text(cell))) for cell in cells])
     return [row for row in rows if any(row)]
 
 
+def _seen_text(element: _Element) -> Iterator[str]:
+    yield element.text or ""
+    for child in element:
+        if isinstance(child.tag, str) and _visible(child):
+            yield from _seen_text(child)
+        yield child.tail or ""
+
+
 def _is_data(table: _Element) -> bool:
-    """Whether a table holds data: two rows and columns at least, no table within, no cell as long as an article."""
-    if any(inner is not table for inner in table.iter("table")):
-        return False
+    """Whether a table holds data, and not a page's layout: rows, columns, and no cell as long as an article."""
     rows = _rows(table)
-    return len(rows) > 1 and max(map(len, rows)) > 1 and max(len(cell) for row in rows for cell in row) < 1_000
+    if len(rows) < 2 or max(map(len, rows)) < 2:
+        return False
+    lengths = [len(cell) for row in rows for cell in row]
+    inner = sum(len("".join(found.itertext())) for found in table.iter("table") if found is not table)
+    return max(lengths) < _LONGEST_CELL and inner < sum(lengths) / 2
 
 
 def _table(table: _Element) -> Iterator[Piece]:
