@@ -206,7 +206,8 @@ def test_what_is_repeated_gives_way_where_it_does_not_fit() -> None:
     ],
 )
 def test_a_heading_without_text_under_it_is_text(blocks: list[tuple[object, ...]], expected: str) -> None:
-    assert any(expected in item.text for item in cut(document(*blocks)))
+    (found,) = [item for item in cut(document(*blocks)) if expected in item.text]
+    assert expected not in found.heading_path
 
 
 def test_long_prose_is_cut_between_sentences_into_even_parts() -> None:
@@ -277,6 +278,21 @@ def test_a_long_list_is_cut_between_items_and_repeats_its_introduction() -> None
     assert all(item.text.startswith("You need:\n\nthing") and item.text.endswith("many") for item in chunks)
     assert chunks[1].text.endswith(made.text[chunks[1].start : chunks[1].end])
     assert made.text[chunks[1].start :].startswith("thing")
+
+
+@pytest.mark.parametrize("words", range(20, 80, 5))
+def test_an_introduction_is_never_parted_from_its_list(words: int) -> None:
+    lead = "You need all of these things before any of the work can begin:"
+    items = [("list_item", f"thing number {number} of many") for number in range(12)]
+    chunks = cut(document(("paragraph", prose(words)), ("paragraph", lead), *items))
+    assert not any(item.text.endswith(lead) for item in chunks)
+
+
+@pytest.mark.parametrize("words", range(5, 80, 5))
+def test_a_heading_in_the_text_is_never_parted_from_what_follows(words: int) -> None:
+    long_heading = prose(15, "head").removesuffix(".")
+    made = document(("paragraph", prose(words)), ("heading", long_heading, 1), ("paragraph", prose(words)))
+    assert not any(item.text.endswith("head") for item in cut(made))
 
 
 def test_code_is_verbatim_and_cut_at_line_ends() -> None:
