@@ -74,7 +74,7 @@ class FastEmbedder:
         self._dimensions = engine.embedding_size
         tokenizer: Tokenizer | None = getattr(engine.model, "tokenizer", None)
         if tokenizer is None:
-            message = f"The model {model} has no tokenizer of its own; name another one in FOOTNOTE_MODEL."
+            message = f"The model {model} has no tokenizer of its own; name another one in FOOTNOTE_EMBEDDING_MODEL."
             raise ModelNotFoundError(message)
         self._tokenizer = tokenizer
         window = (tokenizer.truncation or {}).get("max_length", 512)
@@ -235,7 +235,7 @@ def _open_hub(choice: ModelChoice) -> TextEmbedding:
         )
     if not _is_known(choice.name):
         message = (
-            f"There is no embedding model called {choice.name}. FOOTNOTE_MODEL takes {DEFAULT_MODEL} or a name from "
+            f"There is no embedding model called {choice.name}. FOOTNOTE_EMBEDDING_MODEL takes {DEFAULT_MODEL} or a name from "
             "fastembed's list of supported models."
         )
         raise ModelNotFoundError(message)
@@ -253,7 +253,7 @@ def _open(name: str, choice: ModelChoice, *, specific_model_path: str | None = N
     except Exception as error:  # the hub's client, the file system and ONNX Runtime each raise their own
         message = (
             f"The embedding model {choice.name} could not be loaded. Without access to the model hub, set "
-            "FOOTNOTE_MODEL_PATH to a folder that holds it, or use the packaged weights (Linux on x86-64)."
+            "FOOTNOTE_EMBEDDING_MODEL_PATH to a folder that holds it, or use the packaged weights (Linux on x86-64)."
         )
         raise ModelNotFoundError(message) from error
 

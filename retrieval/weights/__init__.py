@@ -32,7 +32,7 @@ def checked_folder(folder: Path) -> Path:
     if missing:
         message = (
             f"The model folder {folder} lacks {', '.join(missing)}. Name a folder that holds an exported ONNX model "
-            "with its tokenizer, or unset FOOTNOTE_MODEL_PATH to use the packaged weights."
+            "with its tokenizer, or unset FOOTNOTE_EMBEDDING_MODEL_PATH to use the packaged weights."
         )
         raise ModelNotFoundError(message)
     return folder

@@ -1,0 +1,157 @@
+"""The composition root: settings in, a working application out. The only module that knows every implementation.
+
+The modules named after heavy libraries are imported inside the functions that need them, so that `footnote --help` and
+the commands that only list documents start at once.
+"""
+
+# ruff: noqa: PLC0415 - see the docstring
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bot.extractive import Extractive
+from bot.library import Library
+from retrieval.chunking import CHUNKER
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from bot.engine import AnswerEngine
+    from bot.ports import LanguageModel
+    from bot.settings import Settings
+    from retrieval.ingestion import Ingestion
+    from retrieval.points import LibraryIdentity
+    from retrieval.ports import Embedder, Store
+    from retrieval.search import Searcher
+
+LIBRARY_FOLDER: Final = "library"
+MODELS_FOLDER: Final = "models"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class App:
+    """Everything that an adapter needs."""
+
+    settings: Settings
+    embedder: Embedder
+    store: Store
+    library: Library
+    searcher: Searcher
+    ingestion: Ingestion
+    engine: AnswerEngine
+    model: LanguageModel
+
+
+def library_folder(settings: Settings) -> Path:
+    """Where the embedded library lies."""
+    return settings.home / LIBRARY_FOLDER
+
+
+@asynccontextmanager
+async def open_app(settings: Settings, announce: Callable[[str], None] = lambda _: None) -> AsyncIterator[App]:
+    """Open everything; close it in reverse order at the end, whatever happens.
+
+    `announce` gets a sentence before each step that takes seconds. Raises RetrievalError and BotError with sentences
+    for the user.
+    """
+    from bot.engine import AnswerEngine
+    from retrieval.bm25 import Bm25Encoder
+    from retrieval.ingestion import Ingestion
+    from retrieval.readers import ReadLimits, Readers
+    from retrieval.search import Searcher
+
+    async with AsyncExitStack() as stack:
+        embedder = await open_embedder(settings, stack, announce)
+        bm25 = Bm25Encoder()
+        store = await open_store(settings, identity_of(embedder))
+        stack.push_async_callback(store.close)
+        limits = ReadLimits(
+            bytes=settings.max_file_megabytes * 1024 * 1024, pages=settings.max_pages, seconds=settings.read_seconds
+        )
+        readers = Readers(limits)
+        stack.push_async_callback(readers.close)
+        model = open_model(settings, embedder)
+        stack.push_async_callback(model.close)
+        searcher = Searcher(store, embedder, bm25)
+        yield App(
+            settings=settings,
+            embedder=embedder,
+            store=store,
+            library=Library(store),
+            searcher=searcher,
+            ingestion=Ingestion(readers, embedder, store, bm25),
+            engine=AnswerEngine(store, searcher, model, fallback=Extractive(embedder)),
+            model=model,
+        )
+
+
+@asynccontextmanager
+async def open_library(settings: Settings) -> AsyncIterator[Library]:
+    """Only the documents' records: no model is loaded, and a library built with another model opens as well."""
+    store = await open_store(settings, None)
+    try:
+        yield Library(store)
+    finally:
+        await store.close()
+
+
+async def open_embedder(settings: Settings, stack: AsyncExitStack, announce: Callable[[str], None]) -> Embedder:
+    """Load the embedding model; the stack closes it."""
+    from retrieval.embedding import FastEmbedder, ModelChoice
+
+    choice = ModelChoice(
+        name=settings.embedding_model,
+        folder=settings.embedding_model_path,
+        cache=settings.home / MODELS_FOLDER,
+        threads=settings.embedding_threads,
+    )
+    embedder = await FastEmbedder.load(choice, announce)
+    stack.push_async_callback(embedder.close)
+    return embedder
+
+
+def identity_of(embedder: Embedder) -> LibraryIdentity:
+    """What a library made with this embedder and this version's chunker remembers."""
+    from retrieval.bm25 import Bm25Encoder
+    from retrieval.points import LibraryIdentity
+
+    return LibraryIdentity(
+        model=embedder.model, dimensions=embedder.dimensions, chunker=CHUNKER, bm25=Bm25Encoder.VERSION
+    )
+
+
+async def open_store(settings: Settings, identity: LibraryIdentity | None) -> Store:
+    """The server's store where one is set, else the embedded one. None takes a library of any identity."""
+    if settings.qdrant_url is not None:
+        from retrieval.qdrant_server import ServerStore
+
+        key = settings.qdrant_api_key
+        return await ServerStore.open(
+            str(settings.qdrant_url),
+            identity,
+            api_key=key.get_secret_value() if key is not None else None,
+            collection=settings.qdrant_collection,
+        )
+    from retrieval.qdrant_edge import EdgeStore
+
+    return await EdgeStore.open(library_folder(settings), identity)
+
+
+def open_model(settings: Settings, embedder: Embedder) -> LanguageModel:
+    """Claude when a key or a server is set, else the extractive model."""
+    if settings.anthropic_api_key is None and settings.anthropic_base_url is None:
+        return Extractive(embedder)
+    from bot.claude import Claude
+
+    return Claude(
+        api_key=settings.anthropic_api_key or "",
+        base_url=str(settings.anthropic_base_url) if settings.anthropic_base_url is not None else None,
+        model=settings.model,
+        max_tokens=settings.answer_tokens,
+        timeout=settings.answer_seconds,
+        citations=settings.citations,
+    )

@@ -1,0 +1,94 @@
+"""The evidence gate: can these hits answer the question at all? Decided in code, before any language model is asked.
+
+A logistic model on four features that mean the same in every corpus and language. No single score does: cosines depend
+on the model and the language, BM25 on the number and rarity of the question's words. The weights come from
+`bench/calibrate_gate.py`, which fits them on questions asked of the right and of the wrong corpora.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from retrieval.fusion import Ranked
+
+THRESHOLD: Final = 0.35
+"""Probability below which we abstain: a wrong refusal is as bad as a wrong answer, but an answer shows its sources."""
+_TOP: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """What the gate looks at.
+
+    `cosine`: the best cosine (-1 to 1). `bm25`: the best BM25 score over the sum of the question's IDF (0 to about
+    2.6). `coverage`: the largest share of the question's IDF found in one of the five best hits (0 to 1). `agreement`:
+    1 when BM25's first hit is among the three first of the dense search, else 0.
+    """
+
+    cosine: float
+    bm25: float
+    coverage: float
+    agreement: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """The logistic model: `bias + Σ weight · feature`."""
+
+    bias: float
+    cosine: float
+    bm25: float
+    coverage: float
+    agreement: float
+
+
+E5_SMALL: Final = Weights(bias=-75.0, cosine=88.0, bm25=3.0, coverage=4.5, agreement=1.4)
+LEXICAL: Final = Weights(bias=-4.0, cosine=0.0, bm25=3.0, coverage=4.5, agreement=1.4)
+"""For embedding models whose cosines nobody has calibrated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The gate's verdict. `probability` that the hits can answer (0 to 1)."""
+
+    features: Features
+    probability: float
+
+    @property
+    def sufficient(self) -> bool:
+        """Whether to go on and answer."""
+        return self.probability >= THRESHOLD
+
+
+def weigh(ranked: Sequence[Ranked], idf: Mapping[int, float], weights: Weights) -> Evidence:
+    """Judge the fused candidates (best first) of a question whose terms have these inverse document frequencies."""
+    features = _features(ranked, idf)
+    logit = (
+        weights.bias
+        + weights.cosine * features.cosine
+        + weights.bm25 * features.bm25
+        + weights.coverage * features.coverage
+        + weights.agreement * features.agreement
+    )
+    probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
+    return Evidence(features=features, probability=probability if ranked else 0.0)
+
+
+def _features(ranked: Sequence[Ranked], idf: Mapping[int, float]) -> Features:
+    total = sum(idf.values())
+    candidates = [item.candidate for item in ranked]
+    lexical_first = next((item for item in candidates if item.bm25_rank == 1), None)
+    agreement = lexical_first is not None and lexical_first.dense_rank is not None and lexical_first.dense_rank <= 3
+    return Features(
+        cosine=max((item.cosine for item in candidates if item.cosine is not None), default=0.0),
+        bm25=max((item.bm25 for item in candidates), default=0.0) / total if total else 0.0,
+        coverage=max((sum(idf[term] for term in item.matched) / total for item in candidates[:_TOP]), default=0.0)
+        if total
+        else 0.0,
+        agreement=float(agreement),
+    )

@@ -1,0 +1,84 @@
+"""Two ranked lists → one, by scores; and near-duplicates folded. Pure functions.
+
+Fusion is the sum of z-scores over the union of both lists: every candidate has both scores, wherever it was found, so
+that none is punished for a rank just outside the other list. Ranks would throw away how far apart two candidates are
+(figures: docs/decisions/0004-score-fusion.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from retrieval.ports import Candidate
+
+DENSE_WEIGHT: Final = 0.5
+_SHINGLE: Final = 9
+"""Characters of a shingle: about two English words, about four Japanese ones."""
+_DUPLICATE_SHARE: Final = 0.85
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A candidate with its fused score."""
+
+    candidate: Candidate
+    score: float
+
+
+def fuse(candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT) -> list[Ranked]:
+    """All candidates by descending fused score; equal scores in document order, so that results are repeatable.
+
+    The score is `w · z(cosine) + (1 - w) · z(bm25)`, z over all candidates. A candidate without a dense vector counts
+    as similar as the least similar of the others.
+    """
+    if not candidates:
+        return []
+    known = [item.cosine for item in candidates if item.cosine is not None]
+    floor = min(known, default=0.0)
+    cosine = np.array([floor if item.cosine is None else item.cosine for item in candidates])
+    bm25 = np.array([item.bm25 for item in candidates])
+    scores = dense_weight * _z(cosine) + (1 - dense_weight) * _z(bm25)
+    ranked = [Ranked(candidate=item, score=float(score)) for item, score in zip(candidates, scores, strict=True)]
+    return sorted(
+        ranked, key=lambda item: (-item.score, item.candidate.chunk.document_id, item.candidate.chunk.ordinal)
+    )
+
+
+def _z(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    spread = values.std()
+    return (values - values.mean()) / spread if spread > 1e-9 else np.zeros_like(values)
+
+
+def fold_duplicates(ranked: Iterable[Ranked], limit: int) -> list[Ranked]:
+    """The first `limit` that do not repeat a better one: nearly the same text in a copy or another version."""
+    kept: list[Ranked] = []
+    shingles: list[frozenset[str]] = []
+    for item in ranked:
+        if len(kept) == limit:
+            break
+        own = _shingles(item.candidate.chunk.text)
+        if any(_overlap(own, other) >= _DUPLICATE_SHARE for other in shingles):
+            continue
+        kept.append(item)
+        shingles.append(own)
+    return kept
+
+
+def _shingles(text: str) -> frozenset[str]:
+    folded = "".join(text.casefold().split())
+    if len(folded) <= _SHINGLE:
+        return frozenset({folded})
+    return frozenset(folded[start : start + _SHINGLE] for start in range(len(folded) - _SHINGLE + 1))
+
+
+def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    """Shared shingles over all (Jaccard, Broder 1997): a short passage inside a long one is no duplicate of it."""
+    return len(one & other) / len(one | other)
