@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     )
 
 
-
 class Embedder(Protocol):
     """Turns text into unit vectors. One instance serves the whole process; calls do not block the event loop."""
 
@@ -74,27 +73,29 @@ class IndexedChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A chunk that one of the two searches returned.
+    """A chunk that at least one of the two searches returned, with the scores of both.
 
-    `matched` holds the query's BM25 indices that occur in the chunk (empty when it was not asked for).
+    `cosine` is None for a chunk without a dense vector; `bm25` is 0 where no term of the query occurs. A rank counts from
+    1 and is None where that search did not return the chunk. `matched` holds the query's BM25 indices that occur in it.
     """
 
     chunk: Chunk
     cosine: float | None
-    bm25: float | None
+    bm25: float
+    dense_rank: int | None
+    bm25_rank: int | None
     matched: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The two ranked lists of one search, best first, and what BM25 knows of the query's terms.
+    """What both searches returned, in no particular order, and what BM25 knows of the query's terms.
 
     `idf` gives every term index of the query its inverse document frequency in the store
     (`ln(1 + (N - n + 0.5) / (n + 0.5))`, N chunks, n of them with the term; n = 0 for a term that occurs nowhere).
     """
 
-    dense: tuple[Candidate, ...]
-    bm25: tuple[Candidate, ...]
+    found: tuple[Candidate, ...]
     idf: dict[int, float]
 
 
@@ -120,7 +121,7 @@ class Store(Protocol):
     async def search(
         self, *, dense: NDArray[np.float32], sparse: SparseVector, audience: Audience, limit: int
     ) -> Candidates:
-        """Both searches under the audience filter, `limit` candidates each, current versions only."""
+        """Both searches under the audience filter, `limit` chunks from each, current versions only."""
         ...
 
     async def chunks(
