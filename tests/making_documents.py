@@ -62,13 +62,18 @@ def simple_pdf(*paragraphs: str, title: str = "") -> bytes:
     return pdf_of_lines([column(_wrapped(text)) for text in paragraphs], title=title)
 
 
-def image_only_pdf(pages: int = 1) -> bytes:
-    """A "scan": each page is one grey picture."""
+def image_only_pdf(pages: int = 1, *, text_page: str = "") -> bytes:
+    """A "scan": each page is one grey picture; with `text_page`, a page of text follows."""
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=A4, invariant=1)
     picture = ImageReader(io.BytesIO(_grey_ppm(200, 280)))
     for _ in range(pages):
         canvas.drawImage(picture, 0, 0, WIDTH, HEIGHT)
+        canvas.showPage()
+    if text_page:
+        for line in column(_wrapped(text_page)):
+            canvas.setFont(line.font, line.size)
+            canvas.drawString(line.x, line.y, line.text)
         canvas.showPage()
     canvas.save()
     return buffer.getvalue()

@@ -15,12 +15,14 @@ from retrieval.errors import (
     DocumentTooLargeError,
     EmptyDocumentError,
     EncryptedDocumentError,
+    ReadError,
     ReadTimeoutError,
 )
 from retrieval.normalising import normalise_inline
 from retrieval.readers.assembly import Reading
 from retrieval.readers.pdf_layout import lay_out
 from retrieval.readers.pdf_types import Box, Line, Page, RawBlock, Word
+from retrieval.readers.sniffing import HEADER_REACH
 from retrieval.types import BlockKind
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 _GRACE = 30.0
 """Seconds beyond the parse's own limit: starting a process, sending the bytes, fetching the result."""
+_ATTEMPTS = 2
 _WORKER_MEMORY = 2 * 1024**3
 """Bytes of data that a parsing process may hold (a 400-page book takes 0.2 GB)."""
 _XMP_TITLE = re.compile(r"<dc:title>\s*<rdf:Alt>\s*<rdf:li[^>]*[^>/]>([^<]*)</rdf:li>")
@@ -89,24 +92,21 @@ class PdfReader:
     def _parse(self, source: SourceFile) -> ParseResult:
         from liteparse import ParseError, ParseTimeoutError  # noqa: PLC0415 - heavy: a native library of 30 MB
 
-        try:
-            result: ParseResult = self._pool().parse(source.data)
-        except ParseTimeoutError as error:
-            raise self._too_slow(source) from error
-        except ParseError as error:
-            # liteparse tells the reasons apart by words only.
-            reason = str(error).lower()
-            if "password" in reason or "encrypt" in reason or "security" in reason:
-                msg = f"{source.name} is protected by a password. Save a copy without one and ingest that."
-                raise EncryptedDocumentError(msg) from error
-            if "died" in reason or "worker" in reason:
-                msg = (
-                    f"{source.name} brought the PDF parser down, so it is damaged or built to do harm. It was left out."
-                )
+        # Bytes before the header are allowed, but liteparse would take the file for something else and convert it.
+        data = source.data[max(source.data.find(b"%PDF-", 0, HEADER_REACH), 0) :]
+        for attempt in range(_ATTEMPTS):
+            try:
+                result: ParseResult = self._pool().parse(data)
+            except ParseTimeoutError as error:
+                raise self._too_slow(source) from error
+            except ParseError as error:
+                # A process that died may have died of something else (killed while idle): the next one tries again.
+                if attempt + 1 == _ATTEMPTS or not _has_died(error):
+                    raise _failure(source, error) from error
             else:
-                msg = f"{source.name} is damaged: no page of it can be read. Get a fresh copy or export it again."
-            raise CorruptDocumentError(msg) from error
-        return result
+                return result
+        msg = "unreachable: the last attempt returns or raises"
+        raise AssertionError(msg)
 
     def _pool(self) -> LiteParse:
         from liteparse import LiteParse  # noqa: PLC0415 - heavy, see above
@@ -140,6 +140,23 @@ class PdfReader:
             "Split it, or print it to a new PDF."
         )
         return ReadTimeoutError(msg)
+
+
+def _has_died(error: Exception) -> bool:
+    # liteparse tells its reasons apart by words only.
+    return "worker process died" in str(error)
+
+
+def _failure(source: SourceFile, error: Exception) -> ReadError:
+    reason = str(error).lower()
+    if "password" in reason or "encrypt" in reason or "security" in reason:
+        msg = f"{source.name} is protected by a password. Save a copy without one and ingest that."
+        return EncryptedDocumentError(msg)
+    if _has_died(error):
+        msg = f"{source.name} brought the PDF parser down: it is damaged or built to do harm. Print it to a new PDF."
+        return CorruptDocumentError(msg)
+    msg = f"{source.name} is damaged: no page of it can be read. Get a fresh copy or export it again."
+    return CorruptDocumentError(msg)
 
 
 def _bound_memory(parser: LiteParse) -> None:

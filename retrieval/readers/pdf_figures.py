@@ -22,17 +22,17 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _STAMP = re.compile(r"^arXiv\s?:\s?\d{4}\.\d{4,5}(?:v\d+)?(?:\s+\[[\w.-]+\])?(?:\s+\d{1,2} \w{3,9} \d{4})?$")
+_LABEL = r"\s*(?:\d|(?-i:[A-Z])(?![a-z])|[一二三四五六七八九十])"
 _FIGURE = re.compile(
-    r"^(?:figure|fig\.?|abbildung|abb\.?|figura|рис(?:унок|\.)|図表?|图|圖|그림)\s*[\dA-Z一二三四五六七八九十]",
-    re.IGNORECASE,
+    rf"^(?:figure|fig\.?|abbildung|abb\.?|figura|рис(?:унок|\.)|図表?|图|圖|그림){_LABEL}", re.IGNORECASE
 )
-_TABLE = re.compile(r"^(?:table|tab\.?|tabelle|tableau|tabla|таблица|表)\s*[\dA-Z一二三四五六七八九十]", re.IGNORECASE)
+_TABLE = re.compile(rf"^(?:table|tab\.?|tabelle|tableau|tabla|таблица|表){_LABEL}", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?:;。！？：][\"'”’)\]」』）]*$")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _LONGEST_SOUP = 60
 """Tokens; a longer text repeats its words whatever it is."""
 _TOKEN = re.compile(r"\S+")
-_INTEGER = re.compile(r"^[-−+]?[\d,.]+%?$")
+_NUMERAL = re.compile(r"^[-−+]?(?=\D*\d)[\d,.]+%?$")
 
 
 def is_figure_caption(text: str) -> bool:
@@ -104,7 +104,7 @@ def _ticks(items: Sequence[Item]) -> list[Item]:
     """The numbers along a drawing's axis: four or more on a page, each a block of its own, under one another."""
     columns: defaultdict[tuple[int, bool, int], list[Item]] = defaultdict(list)
     for item in items:
-        if item.kind is BlockKind.PARAGRAPH and item.box is not None and _INTEGER.match(item.text):
+        if item.kind is BlockKind.PARAGRAPH and item.box is not None and _NUMERAL.match(item.text):
             columns[item.page, True, round(item.box.x / 4)].append(item)
             columns[item.page, False, round(item.box.right / 4)].append(item)
     return [item for column in columns.values() if len(column) >= 4 for item in column]
@@ -153,7 +153,7 @@ def _is_soup(item: Item) -> bool:
         return len(item.text) == 1
     if len(tokens) < 4:
         return len(item.text) <= 2 * len(tokens) and not any(token.isdecimal() for token in tokens)
-    if all(_INTEGER.match(token) for token in tokens):
+    if all(_NUMERAL.match(token) for token in tokens):
         return _is_axis(tokens)
     return not _SENTENCE_END.search(item.text) and _share_of_odd_tokens(item.text) >= 0.6
 
@@ -167,7 +167,7 @@ def _share_of_odd_tokens(text: str) -> float:
     odd = 0
     for token in tokens:
         word = token.casefold().strip(".,;:()'")
-        if _INTEGER.match(token):
+        if _NUMERAL.match(token):
             continue
         if word in seen or not word or (len(word) <= 2 and not token.islower()) or re.search(r"\[\w+\]", token):
             odd += 1

@@ -48,8 +48,8 @@ def lay_out(pages: Sequence[Page]) -> tuple[Piece, ...]:
     items = without_furniture(items, len(pages))
     items = without_lettering(rebuild_tables(items, body), body)
     mark_notes(items, body)
-    items = demote_slide_lines(promote_headings(items, body))
-    items, cut = gather_references(settle_front_matter(items))
+    items = demote_slide_lines(settle_front_matter(promote_headings(items, body)))
+    items, cut = gather_references(items)
     breaks = [*cut, *(found for page in pages for found in _breaks(page))]
     items, cut = join_parts(cut_labels(unmask_headings(items)))
     breaks += cut

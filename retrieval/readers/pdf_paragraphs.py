@@ -147,8 +147,10 @@ def _begins(heading: Item, following: Item) -> bool:
         return False
     if heading.text.endswith("-") and line_break(heading.text, following.text) is not None:
         return True
-    # A numbered heading is one, whatever stands below it.
-    return following.text[:1].islower() and not _NUMBERED.match(heading.text)
+    # A numbered heading is one, whatever stands below it, and so is a line that leaves much of its column empty.
+    column = max([0.3 * heading.page_width, *(row.box.width for row in following.rows)])
+    is_wide = not heading.rows or max(row.box.width for row in heading.rows) >= 0.7 * column
+    return is_wide and following.text[:1].islower() and not _NUMBERED.match(heading.text)
 
 
 def _is_second_line(heading: Item, following: Item) -> bool:

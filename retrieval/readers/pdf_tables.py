@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SENTENCE_END = re.compile(r"[.!?。！？][\"'”’)\]」』）]*$")
-_NUMBER = re.compile(r"^[-−–+±~<>≤≥]?[\d,.]+[%‡†*]?$|^[-–—]$")
+_NUMBER = re.compile(r"^[-−–+±~<>≤≥]?(?=\D*\d)[\d,.]+[%‡†*]?$|^[-–—]$")
 _REACH = 30.0
 """Points between two fragments of one table, or between the table and its caption, at most."""
 
@@ -166,10 +166,29 @@ def _has_numbers(row: Sequence[_Cell]) -> bool:
 def _fill(row: Sequence[_Cell], spans: Sequence[tuple[float, float]]) -> list[str]:
     """Each cell into the column that it overlaps most, or else into the nearest."""
     filled = [""] * len(spans)
-    for cell in row:
+    for cell in [part for whole in row for part in _split_number(whole, spans)]:
         place = max(range(len(spans)), key=lambda n: min(cell.right, spans[n][1]) - max(cell.x, spans[n][0]))
         filled[place] = f"{filled[place]} {plain(cell.text)}".strip()
     return filled
+
+
+def _split_number(cell: _Cell, spans: Sequence[tuple[float, float]]) -> list[_Cell]:
+    """A label that has grown into the column of numbers beside it, and the number by itself."""
+    *label, last = cell.words
+    centre = (last.x + last.right) / 2
+    if (
+        not label
+        or not _NUMBER.match(last.text)
+        or not any(x <= centre <= right < cell.right + 1 for x, right in spans[1:])
+    ):
+        return [cell]
+    if cell.x > spans[0][1]:
+        return [cell]
+    text = " ".join(word.text for word in label)
+    return [
+        _Cell(text=text, x=cell.x, right=label[-1].right, words=tuple(label)),
+        _Cell(text=last.text, x=last.x, right=last.right, words=(last,)),
+    ]
 
 
 def _header(rows: Sequence[Sequence[_Cell]], spans: Sequence[tuple[float, float]]) -> list[str]:

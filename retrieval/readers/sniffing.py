@@ -19,6 +19,8 @@ class Format(Enum):
     UNSUPPORTED = auto()
 
 
+HEADER_REACH = 1024
+"""A PDF's header may begin anywhere in this many bytes."""
 _HEAD = 4096
 _MAGIC = (
     (b"PK\x03\x04", "a ZIP archive"),
@@ -82,7 +84,7 @@ _MARKDOWN_SIGNS = (
 
 def sniff(data: bytes, name: str) -> Format:
     """Tell the format from the content."""
-    if b"%PDF-" in data[:1024]:
+    if b"%PDF-" in data[:HEADER_REACH]:
         return Format.PDF
     head = data[:_HEAD]
     if _magic(head) is not None:

@@ -66,9 +66,9 @@ def test_the_title_is_the_sources_own_else_the_highest_heading_else_the_file_nam
 
 
 def test_nothing_to_read_and_too_much_are_told_with_the_name() -> None:
-    with pytest.raises(EmptyDocumentError, match="some report.pdf"):
+    with pytest.raises(EmptyDocumentError, match=r"some report\.pdf"):
         assembled(paragraph(" … "))
-    with pytest.raises(DocumentTooLargeError, match="1,000"):
+    with pytest.raises(DocumentTooLargeError, match=r"limit is 1,000"):
         assembled(paragraph("a" * 1_001))
 
 

@@ -59,7 +59,7 @@ def test_the_structure_comes_through_without_markup() -> None:
 
 def test_markdown_in_another_encoding_is_read() -> None:
     data = "# Größe\n\nFür Rückfragen ist Frau Müller zuständig, auch für die Prüfung.\n".encode("latin-1")
-    assert [piece.text for piece in read_markdown(data).pieces][0] == "Größe"
+    assert read_markdown(data).pieces[0].text == "Größe"
 
 
 def test_deep_nesting_is_no_danger() -> None:

@@ -35,7 +35,8 @@ def test_a_page_is_read_with_its_structure_and_without_what_stands_around_it() -
 
 def test_a_page_without_an_article_loses_nothing_that_a_person_sees() -> None:
     page = (
-        "<html><body><div>Opening hours</div><div>Mo-Fr 9-17</div><table><tr><td><b>Phone</b></td><td>030 1234</td></tr>"
+        "<html><body><div>Opening hours</div><div>Mo-Fr 9-17</div>"
+        "<table><tr><td><b>Phone</b></td><td>030 1234</td></tr>"
         "<tr><td>Mail</td><td>a@example.org</td></tr></table><p hidden>draft</p>"
         "<p style='display: none'>invisible</p>tail</body></html>"
     )
@@ -49,6 +50,19 @@ def test_a_page_without_an_article_loses_nothing_that_a_person_sees() -> None:
 def test_words_in_neighbouring_blocks_do_not_run_together_and_inline_tags_do_not_part_words() -> None:
     pieces = read_html(b"<p>one</p><p>t<b>w</b>o</p><div>three<div>four</div>five</div>").pieces
     assert [piece.text for piece in pieces] == ["one", "two", "three", "four", "five"]
+
+
+def test_two_line_breaks_part_paragraphs_and_one_does_not() -> None:
+    pieces = read_html(b"<body>one<br>line<br><br>another\n\nline</body>").pieces
+    assert [piece.text for piece in pieces] == ["one line", "another line"]
+
+
+def test_a_layout_made_of_tables_is_read_as_text_and_the_data_table_in_it_as_a_table() -> None:
+    inner = "<table><tr><td>C</td><td>Si</td></tr><tr><td>0.4</td><td>0.2</td></tr></table>"
+    page = f"<body><table><tr><td>Menu</td><td><p>{ARTICLE}</p>{inner}</td></tr></table></body>"
+    kinds = [piece.kind for piece in read_html(page.encode()).pieces]
+    assert kinds.count(BlockKind.TABLE) == 1
+    assert BlockKind.PARAGRAPH in kinds
 
 
 @pytest.mark.parametrize(
