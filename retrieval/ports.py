@@ -75,8 +75,9 @@ class IndexedChunk:
 class Candidate:
     """A chunk that at least one of the two searches returned, with the scores of both.
 
-    `cosine` is None for a chunk without a dense vector; `bm25` is 0 where no term of the query occurs. A rank counts from
-    1 and is None where that search did not return the chunk. `matched` holds the query's BM25 indices that occur in it.
+    `cosine` is None for a chunk without a dense vector; `bm25` is 0 where no term of the query occurs. A rank counts
+    from 1 and is None where that search did not return the chunk. `matched` holds the query's BM25 indices that occur
+    in it.
     """
 
     chunk: Chunk
