@@ -48,7 +48,7 @@ ORDINAL = "ordinal"
 STAGED_AT = "staged_at"
 """When a chunk was written, in seconds since 1970: tells what a dead process left from what is being written."""
 KEYWORD_FIELDS = (TYPE, DOCUMENT, VERSION, AUDIENCE)
-INTEGER_FIELDS = (ORDINAL, STAGED_AT)
+"""The fields with a payload index; conditions on others only narrow down one document's chunks."""
 CHUNK_TYPE = "chunk"
 RECORD_TYPE = "record"
 META_TYPE = "meta"
@@ -87,20 +87,24 @@ class StoredPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPoint:
-    """A chunk point that a search returned. `sparse` only where BM25 found it."""
+    """A chunk point that a search returned, with its BM25 vector if it has one."""
 
     payload: dict[str, Any]
     id: str
     score: float
-    sparse: SparseVector | None = None
+    sparse: SparseVector | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What one round trip of a search brings: both lists, best first, and for each term asked for its IDF or None."""
+    """What a search brings: both lists, best first, and for each term asked for its IDF or None.
+
+    `cosines` has the cosine, by id, of the points that only BM25 returned and that have a dense vector.
+    """
 
     dense: list[FoundPoint]
     bm25: list[FoundPoint]
+    cosines: dict[str, float]
     idf: dict[int, float | None]
 
 
@@ -115,6 +119,7 @@ class Where:
     audience: Audience | None = None
     ordinals: Collection[int] | None = None
     staged_before: int | None = None
+    ids: Collection[str] | None = None
     has_bm25: bool = False
 
 
@@ -140,7 +145,7 @@ class Backend(Protocol):
     async def search(
         self, *, dense: NDArray[np.float32], sparse: SparseVector, terms: Sequence[int], where: Where, limit: int
     ) -> Found:
-        """Both searches, and the IDF of `terms` over all points (None: no point has the term), in one round trip."""
+        """Both searches, and the IDF of `terms` over all points (None: no point has the term)."""
         ...
 
     async def retrieve(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -32,7 +32,6 @@ from retrieval.points import (
     CHUNK_TYPE,
     DENSE,
     DOCUMENT,
-    INTEGER_FIELDS,
     KEYWORD_FIELDS,
     META_ID,
     ORDINAL,
@@ -63,8 +62,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MIN_FREE_BYTES = 64 * 1024 * 1024
+MIN_FREE_BYTES = 128 * 1024 * 1024
 """Writes are refused below this much free disk space: the engine maps its files, and a full disk would kill us."""
+MIN_FREE_TO_OPEN = 32 * 1024 * 1024
+"""The same for opening, which may have to finish what the write-ahead log holds."""
 FLUSH_EVERY = 4096
 """Points written between two flushes; the write-ahead log covers what lies in between."""
 READ_TIMEOUT = 30.0
@@ -154,7 +155,7 @@ class EdgeBackend:
         """Write points; the write-ahead log has them once this returns."""
 
         def upsert() -> None:
-            self._home.require_space()
+            self._home.require_space(MIN_FREE_BYTES)
             self._live.update(edge.UpdateOperation.upsert_points([_point(point) for point in points]))
             self._unflushed += len(points)
             if self._unflushed >= FLUSH_EVERY:
@@ -181,41 +182,24 @@ class EdgeBackend:
     async def search(
         self, *, dense: NDArray[np.float32], sparse: SparseVector, terms: Sequence[int], where: Where, limit: int
     ) -> Found:
-        """Everything in one batch; the query of a single term with limit 1 gives score / weight = IDF."""
-        requests = [
-            edge.QueryRequest(
-                limit=limit,
-                query=edge.Query.Nearest(dense.tolist(), using=DENSE),
-                filter=_filter(where),
-                with_payload=True,
-            )
-        ]
+        """One batch, then the cosines that are missing. A single term's best score / weight is its IDF."""
+        vector = dense.tolist()
+        requests = [_nearest(vector, DENSE, limit, where)]
         if sparse.indices:
-            requests.append(
-                edge.QueryRequest(
-                    limit=limit,
-                    query=edge.Query.Nearest(_sparse(sparse), using=BM25),
-                    filter=_filter(where),
-                    with_payload=True,
-                    with_vector=[BM25],
-                )
-            )
-        requests += [
-            edge.QueryRequest(
-                limit=1,
-                query=edge.Query.Nearest(edge.SparseVector([term], [1.0]), using=BM25),
-                with_payload=False,
-                with_vector=[BM25],
-            )
-            for term in terms
-        ]
+            requests.append(_nearest(_sparse(sparse), BM25, limit, where))
+        requests += [_nearest(edge.SparseVector([term], [1.0]), BM25, 1, None) for term in terms]
 
         def search() -> Found:
             results = self._live.query_batch(edge.QueryBatchRequest(requests))
+            by_vector = [_found(point) for point in results[0]]
+            by_words = [_found(point) for point in results[1]] if sparse.indices else []
             singles = results[len(results) - len(terms) :] if terms else []
+            ids = {point.id for point in by_words} - {point.id for point in by_vector}
+            rest = self._live.query(_nearest(vector, DENSE, len(ids), Where(ids=ids))) if ids else []
             return Found(
-                dense=[_found(point) for point in results[0]],
-                bm25=[_found(point) for point in results[1]] if sparse.indices else [],
+                dense=by_vector,
+                bm25=by_words,
+                cosines={str(point.id): point.score for point in rest},
                 idf={term: _idf(term, points) for term, points in zip(terms, singles, strict=True)},
             )
 
@@ -276,6 +260,7 @@ class EdgeBackend:
 
     def _open(self, identity: LibraryIdentity | None, *, rebuild: bool) -> None:
         folder = self._home.enter(rebuild=rebuild)
+        self._home.require_space(MIN_FREE_TO_OPEN)
         if folder.is_dir():
             self._shard = edge.EdgeShard.load(str(folder))
             stored = self._live.retrieve([META_ID], with_payload=True, with_vector=False)
@@ -295,8 +280,6 @@ class EdgeBackend:
         shard = edge.EdgeShard.create(str(folder), _config(identity.dimensions))
         for field in KEYWORD_FIELDS:
             shard.update(edge.UpdateOperation.create_field_index(field, edge.PayloadSchemaType.Keyword))
-        for field in INTEGER_FIELDS:
-            shard.update(edge.UpdateOperation.create_field_index(field, edge.PayloadSchemaType.Integer))
         shard.update(edge.UpdateOperation.upsert_points([_point(meta_point(identity))]))
         shard.flush()
         return shard
@@ -396,10 +379,10 @@ class _Home:
                 shutil.rmtree(self._shard, ignore_errors=True)
             self._lock.release()
 
-    def require_space(self) -> None:
+    def require_space(self, size: int) -> None:
         """Raise StoreError when the disk is nearly full."""
-        if shutil.disk_usage(self.path).free < MIN_FREE_BYTES:
-            message = f"The disk that holds {self.path} is full. Free some space and ingest again."
+        if shutil.disk_usage(self.path).free < size:
+            message = f"The disk that holds {self.path} is full. Free some space and try again."
             raise StoreError(message)
 
     def _current(self) -> Path | None:
@@ -438,6 +421,17 @@ def _config(dimensions: int) -> edge.EdgeConfig:
     )
 
 
+def _nearest(vector: list[float] | edge.SparseVector, name: str, limit: int, where: Where | None) -> edge.QueryRequest:
+    """A search by one vector; without conditions, only the BM25 vectors of what is found are of interest."""
+    return edge.QueryRequest(
+        limit=limit,
+        query=edge.Query.Nearest(vector, using=name),
+        filter=None if where is None else _filter(where),
+        with_payload=where is not None and where.ids is None,
+        with_vector=[BM25] if where is None or where.ids is None else False,
+    )
+
+
 def _filter(where: Where) -> edge.Filter:
     must: list[Any] = []
     for key, value in ((TYPE, where.type), (DOCUMENT, where.document_id), (VERSION, where.version)):
@@ -449,6 +443,8 @@ def _filter(where: Where) -> edge.Filter:
         must.append(edge.FieldCondition(ORDINAL, match=edge.MatchAny(sorted(where.ordinals))))
     if where.staged_before is not None:
         must.append(edge.FieldCondition(STAGED_AT, range=edge.RangeFloat(lt=where.staged_before)))
+    if where.ids is not None:
+        must.append(edge.HasIdCondition(set(where.ids)))
     if where.has_bm25:
         must.append(edge.HasVectorCondition(BM25))
     must_not: list[Any] = [edge.FieldCondition(VERSION, match=edge.MatchAny(sorted(where.not_versions)))]

@@ -31,7 +31,6 @@ from retrieval.points import (
     BM25,
     DENSE,
     DOCUMENT,
-    INTEGER_FIELDS,
     KEYWORD_FIELDS,
     META_ID,
     ORDINAL,
@@ -209,34 +208,22 @@ class ServerBackend:
     async def search(
         self, *, dense: NDArray[np.float32], sparse: SparseVector, terms: Sequence[int], where: Where, limit: int
     ) -> Found:
-        """Everything in one request; the query of a single term with limit 1 gives score / weight = IDF."""
-        condition = _filter(where)
-        requests = [
-            models.QueryRequest(query=dense.tolist(), using=DENSE, filter=condition, limit=limit, with_payload=True)
-        ]
+        """One request, then one for the cosines that are missing. A single term's best score / weight is its IDF."""
+        vector = dense.tolist()
+        requests = [_nearest(vector, DENSE, limit, where)]
         if sparse.indices:
-            requests.append(
-                models.QueryRequest(
-                    query=_sparse(sparse),
-                    using=BM25,
-                    filter=condition,
-                    limit=limit,
-                    with_payload=True,
-                    with_vector=[BM25],
-                )
-            )
-        requests += [
-            models.QueryRequest(
-                query=models.SparseVector(indices=[term], values=[1.0]), using=BM25, limit=1, with_vector=[BM25]
-            )
-            for term in terms
-        ]
-        responses = await self._call(self._client.query_batch_points, self._name, requests)
-        results = [response.points for response in responses]
+            requests.append(_nearest(_sparse(sparse), BM25, limit, where))
+        requests += [_nearest(models.SparseVector(indices=[term], values=[1.0]), BM25, 1, None) for term in terms]
+        results = [response.points for response in await self._query(requests)]
+        by_vector = [_found(point) for point in results[0]]
+        by_words = [_found(point) for point in results[1]] if sparse.indices else []
         singles = results[len(results) - len(terms) :] if terms else []
+        ids = {point.id for point in by_words} - {point.id for point in by_vector}
+        rest = await self._query([_nearest(vector, DENSE, len(ids), Where(ids=ids))]) if ids else []
         return Found(
-            dense=[_found(point) for point in results[0]],
-            bm25=[_found(point) for point in results[1]] if sparse.indices else [],
+            dense=by_vector,
+            bm25=by_words,
+            cosines={str(point.id): point.score for response in rest for point in response.points},
             idf={term: _idf(term, points) for term, points in zip(terms, singles, strict=True)},
         )
 
@@ -318,19 +305,21 @@ class ServerBackend:
                 vectors_config={DENSE: models.VectorParams(size=identity.dimensions, distance=models.Distance.COSINE)},
                 sparse_vectors_config={BM25: models.SparseVectorParams(modifier=models.Modifier.IDF)},
             )
-        kinds = dict.fromkeys(KEYWORD_FIELDS, models.PayloadSchemaType.KEYWORD)
-        kinds |= dict.fromkeys(INTEGER_FIELDS, models.PayloadSchemaType.INTEGER)
-        for field, kind in kinds.items():
-            await self._index(name, field, kind)
+        for field in KEYWORD_FIELDS:
+            await self._index(name, field)
         present = await self._call(client.retrieve, name, [META_ID])
         if not present:
             await self._call(client.upsert, name, [_point(meta_point(identity))], wait=True)
 
-    async def _index(self, name: str, field: str, kind: models.PayloadSchemaType) -> None:
+    async def _index(self, name: str, field: str) -> None:
         with warnings.catch_warnings():
             # The local mode, which only tests use, warns that it has no indexes.
             warnings.filterwarnings("ignore", message="Payload indexes have no effect")
+            kind = models.PayloadSchemaType.KEYWORD
             await self._call(self._client.create_payload_index, name, field, kind, wait=True)
+
+    async def _query(self, requests: list[models.QueryRequest]) -> list[models.QueryResponse]:
+        return await self._call(self._client.query_batch_points, self._name, requests)
 
     async def _meta(self) -> LibraryIdentity | None:
         try:
@@ -421,6 +410,20 @@ def _build_name(alias: str, number: uuid.UUID) -> str:
     return f"{alias}-build-{number.hex}"
 
 
+def _nearest(
+    vector: list[float] | models.SparseVector, name: str, limit: int, where: Where | None
+) -> models.QueryRequest:
+    """A search by one vector; without conditions, only the BM25 vectors of what is found are of interest."""
+    return models.QueryRequest(
+        query=vector,
+        using=name,
+        filter=None if where is None else _filter(where),
+        limit=limit,
+        with_payload=where is not None and where.ids is None,
+        with_vector=[BM25] if where is None or where.ids is None else False,
+    )
+
+
 def _filter(where: Where) -> models.Filter:
     must: list[models.Condition] = [
         models.FieldCondition(key=key, match=models.MatchValue(value=value))
@@ -433,6 +436,8 @@ def _filter(where: Where) -> models.Filter:
         must.append(models.FieldCondition(key=ORDINAL, match=models.MatchAny(any=sorted(where.ordinals))))
     if where.staged_before is not None:
         must.append(models.FieldCondition(key=STAGED_AT, range=models.Range(lt=where.staged_before)))
+    if where.ids is not None:
+        must.append(models.HasIdCondition(has_id=[*sorted(where.ids)]))
     if where.has_bm25:
         must.append(models.HasVectorCondition(has_vector=BM25))
     hidden: list[models.Condition] = [

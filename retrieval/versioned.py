@@ -26,6 +26,7 @@ from retrieval.points import (
     RECORD_TYPE,
     VERSION,
     Backend,
+    Found,
     FoundPoint,
     Where,
     audience_of,
@@ -39,7 +40,7 @@ from retrieval.ports import Candidate, Candidates
 from retrieval.types import SparseVector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -121,7 +122,7 @@ class VersionedStore:
     async def search(
         self, *, dense: NDArray[np.float32], sparse: SparseVector, audience: Audience, limit: int
     ) -> Candidates:
-        """Both searches, `limit` candidates each, chunks of current versions that the audience may see only."""
+        """Both searches, `limit` chunks from each, of current versions and that the audience may see only."""
         sparse = _bounded(sparse)
         terms: Sequence[int] = sparse.indices
         idf: dict[int, float] = {}
@@ -142,12 +143,7 @@ class VersionedStore:
             suspects = {version: document for version, document in suspects.items() if version not in visible}
             settled = not (hidden & visible) and all(point.payload[VERSION] in visible for point in points)
             if settled or attempt == _RERUNS:
-                wanted = frozenset(sparse.indices)
-                return Candidates(
-                    dense=_candidates(found.dense, visible, wanted, dense=True),
-                    bm25=_candidates(found.bm25, visible, wanted, dense=False),
-                    idf=idf,
-                )
+                return Candidates(found=_candidates(found, visible, idf), idf=idf)
             hidden = frozenset(suspects)
         raise AssertionError  # the last round returns
 
@@ -210,18 +206,30 @@ def _bounded(sparse: SparseVector) -> SparseVector:
     return SparseVector(indices=sparse.indices[:MAX_TERMS], values=sparse.values[:MAX_TERMS])
 
 
-def _candidates(
-    points: Iterable[FoundPoint], visible: set[str], wanted: frozenset[int], *, dense: bool
-) -> tuple[Candidate, ...]:
-    # Equal scores come in an order that differs from run to run; document order makes answers repeatable.
+def _candidates(found: Found, visible: set[str], idf: dict[int, float]) -> tuple[Candidate, ...]:
+    """Both lists as one, each chunk with both scores and its rank in each list."""
+    dense, bm25 = _ranked(found.dense, visible), _ranked(found.bm25, visible)
+    cosines = found.cosines | {point.id: point.score for point in found.dense}
+    scores = {point.id: point.score for point in found.bm25}
+    candidates = []
+    for point_id, (point, _) in (bm25 | dense).items():
+        weights = dict(zip(point.sparse.indices, point.sparse.values, strict=True)) if point.sparse else {}
+        matched = idf.keys() & weights.keys()
+        candidates.append(
+            Candidate(
+                chunk=chunk_of(point_id, point.payload),
+                cosine=cosines.get(point_id),
+                bm25=scores.get(point_id, sum(idf[term] * weights[term] for term in matched)),
+                dense_rank=dense[point_id][1] if point_id in dense else None,
+                bm25_rank=bm25[point_id][1] if point_id in bm25 else None,
+                matched=frozenset(matched),
+            )
+        )
+    return tuple(candidates)
+
+
+def _ranked(points: list[FoundPoint], visible: set[str]) -> dict[str, tuple[FoundPoint, int]]:
+    """Points and ranks by id. Equal scores come in any order; document order makes answers repeatable."""
     kept = [point for point in points if point.payload[VERSION] in visible]
     kept.sort(key=lambda point: (-point.score, point.payload[DOCUMENT], point.payload[ORDINAL]))
-    return tuple(
-        Candidate(
-            chunk=chunk_of(point.id, point.payload),
-            cosine=point.score if dense else None,
-            bm25=None if dense else point.score,
-            matched=wanted.intersection(point.sparse.indices) if point.sparse else frozenset(),
-        )
-        for point in kept
-    )
+    return {point.id: (point, rank) for rank, point in enumerate(kept, start=1)}

@@ -8,6 +8,7 @@ import math
 import os
 import uuid
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from retrieval.qdrant_server import ServerStore
 from retrieval.types import PUBLIC, Audience, VersionId
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
     from retrieval.ports import Candidate, Candidates, Store
@@ -127,19 +128,46 @@ async def store(place: Place) -> AsyncIterator[Store]:
     await store.close()
 
 
-async def find(store: Store, question: str, *, audience: Audience = PUBLIC, limit: int = 10) -> Candidates:
-    return await store.search(
+async def find(store: Store, question: str, *, audience: Audience = PUBLIC, limit: int = 10) -> Lists:
+    candidates = await store.search(
         dense=unit(hash_of(question)), sparse=ENCODER.encode_query(question), audience=audience, limit=limit
     )
+    return Lists.of(candidates)
 
 
-def texts(candidates: tuple[Candidate, ...]) -> list[str]:
+@dataclass(frozen=True)
+class Lists:
+    """The candidates as the two ranked lists that they came in."""
+
+    found: tuple[Candidate, ...]
+    dense: list[Candidate]
+    bm25: list[Candidate]
+    idf: dict[int, float]
+
+    @classmethod
+    def of(cls, candidates: Candidates) -> Lists:
+        dense = {item.dense_rank: item for item in candidates.found if item.dense_rank is not None}
+        bm25 = {item.bm25_rank: item for item in candidates.found if item.bm25_rank is not None}
+        assert sorted(dense) == list(range(1, len(dense) + 1))
+        assert sorted(bm25) == list(range(1, len(bm25) + 1))
+        ids = [item.chunk.id for item in candidates.found]
+        assert len(set(ids)) == len(ids)
+        assert len(ids) <= len(dense) + len(bm25)
+        return cls(
+            candidates.found,
+            [dense[rank] for rank in sorted(dense)],
+            [bm25[rank] for rank in sorted(bm25)],
+            candidates.idf,
+        )
+
+
+def texts(candidates: Sequence[Candidate]) -> list[str]:
     return [candidate.chunk.text for candidate in candidates]
 
 
 async def test_an_empty_library_finds_nothing(store: Store) -> None:
     found = await find(store, "zebra")
-    assert (found.dense, found.bm25) == ((), ())
+    assert (found.dense, found.bm25) == ([], [])
     assert list(found.idf.values()) == [pytest.approx(math.log(2))]
     assert await store.records(None) == []
     assert await store.count(None) == 0
@@ -157,7 +185,6 @@ async def test_what_goes_in_comes_out(store: Store) -> None:
     found = await find(store, "zebra crossing")
     assert found.dense[0].chunk == chunks[0].chunk
     assert found.dense[0].cosine == pytest.approx(1, abs=1e-5)
-    assert found.dense[0].bm25 is None
     assert {candidate.chunk.ordinal for candidate in found.dense} == {0, 1}
     assert [candidate.chunk for candidate in found.bm25] == [chunks[0].chunk]
     assert texts((await find(store, "国連")).bm25) == ["国連本部の通信 🦓\n\ttab"]
@@ -178,7 +205,7 @@ async def test_lists_are_ranked_by_their_scores(store: Store) -> None:
 async def test_a_bibliography_is_found_by_its_words_only(store: Store) -> None:
     await store.replace(*document("refs", ["Devlin 2019"], dense=False))
     found = await find(store, "Devlin")
-    assert found.dense == ()
+    assert found.dense == []
     assert texts(found.bm25) == ["Devlin 2019"]
 
 
@@ -198,14 +225,35 @@ async def test_idf_follows_the_formula_and_scores_are_made_of_it(store: Store) -
     assert best.bm25 == pytest.approx(sum(weights[term] * found.idf[term] for term in (horse, zebra)), rel=1e-4)
     assert best.matched == {horse, zebra}
     assert [item.matched for item in found.bm25[1:]] == [{horse}, {horse}]
-    assert all(item.matched == frozenset() for item in found.dense)
+    for item in found.found:
+        vector = ENCODER.encode_document(item.chunk.text)
+        weights = dict(zip(vector.indices, vector.values, strict=True))
+        assert item.matched == weights.keys() & found.idf.keys()
+        assert item.bm25 == pytest.approx(sum(weights[term] * found.idf[term] for term in item.matched), rel=1e-4)
+
+
+async def test_each_candidate_has_both_scores_whichever_search_found_it(store: Store) -> None:
+    await store.replace(*document("a", ["zebra horse", "cow", *(f"pig {n}" for n in range(20))]))
+    await store.replace(*document("refs", ["zebra 2019"], dense=False))
+    found = await store.search(
+        dense=unit(hash_of("cow")), sparse=ENCODER.encode_query("zebra"), audience=PUBLIC, limit=2
+    )
+    by_text = {item.chunk.text: item for item in found.found}
+    assert by_text["cow"].dense_rank == 1
+    assert by_text["cow"].bm25_rank is None
+    assert by_text["cow"].bm25 == 0
+    assert by_text["zebra horse"].dense_rank is None
+    expected = float(unit(hash_of("zebra horse")) @ unit(hash_of("cow")))
+    assert by_text["zebra horse"].cosine == pytest.approx(expected, abs=1e-5)
+    assert by_text["zebra 2019"].cosine is None
+    assert by_text["zebra 2019"].bm25 > 0
 
 
 async def test_a_question_without_terms_is_searched_by_its_vector(store: Store) -> None:
     await store.replace(*document("a", ["zebra"]))
     found = await find(store, "the of")
     assert texts(found.dense) == ["zebra"]
-    assert found.bm25 == ()
+    assert found.bm25 == []
     assert found.idf == {}
 
 
@@ -244,7 +292,7 @@ async def test_set_audience_moves_record_and_chunks(store: Store) -> None:
     secret = Audience.of("x")
     assert await store.set_audience(record.id, secret)
     assert await store.count(PUBLIC) == 0
-    assert (await find(store, "zebra")).dense == ()
+    assert (await find(store, "zebra")).dense == []
     assert await store.chunks(record.id, record.version, [0], PUBLIC) == []
     found = await find(store, "zebra", audience=secret)
     assert texts(found.bm25) == ["zebra"]
@@ -269,7 +317,7 @@ async def test_an_empty_version_is_a_document_without_chunks(store: Store) -> No
     await store.replace(*document("a", ["zebra"]))
     await store.replace(*document("a", []))
     assert await store.count(None) == 1
-    assert (await find(store, "zebra")).dense == ()
+    assert (await find(store, "zebra")).dense == []
 
 
 async def test_replace_refuses_what_is_not_one_new_version(store: Store) -> None:
@@ -452,8 +500,6 @@ async def test_any_text_survives(store: Store, text: str, scope: str) -> None:
     await store.replace(record, chunks)
     (got,) = await store.chunks(record.id, record.version, [0], Audience.of(scope))
     assert got == chunks[0].chunk
-    found = await store.search(
-        dense=unit(hash_of(text)), sparse=ENCODER.encode_query(text), audience=Audience.of(scope), limit=3
-    )
+    found = await find(store, text, audience=Audience.of(scope), limit=3)
     assert [item.chunk.text for item in found.dense] == [text]
-    assert np.isfinite([item.bm25 or 0.0 for item in found.bm25]).all()
+    assert np.isfinite([item.bm25 for item in found.bm25]).all()
