@@ -66,6 +66,10 @@ class Readers:
             )
             raise ReadTimeoutError(msg) from error
 
+    async def warm_up(self) -> None:
+        """Start the PDF parser's processes ahead of the first PDF, e.g. while a model is loading."""
+        await self._pdf.warm_up()
+
     async def close(self) -> None:
         """End the PDF parser's processes."""
         await self._pdf.close()

@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 from retrieval.errors import (
@@ -82,6 +83,11 @@ class PdfReader:
             raise DocumentTooLargeError(msg)
         return await asyncio.to_thread(_reading, source, result)
 
+    async def warm_up(self) -> None:
+        """Start the processes now, so that the first PDF does not wait for them."""
+        async with asyncio.timeout(_GRACE):
+            await asyncio.to_thread(lambda: self._pool().warm_up())
+
     async def close(self) -> None:
         """End the processes. A later `read` fails."""
         self._closed = True
@@ -131,6 +137,8 @@ class PdfReader:
                     image_mode="off",
                     quiet=True,
                 )
+                # A pool that is still open when the interpreter shuts down aborts the process.
+                weakref.finalize(self, self._parser.close)
             _bound_memory(self._parser)
             return self._parser
 

@@ -33,11 +33,15 @@ _COMBINING = {"¨": "\u0308", "´": "\u0301", "ˇ": "\u030c", "˚": "\u030a", "�
 _ACCENT = re.compile(r"(?<=[^\W\d_])([¨´ˇ˚˜˙˘]) ?([^\W\d_])(?![A-Z])")
 _LEADERS = re.compile(r"[_…‥・]{4,}|(?:\. ?){6,}|-{6,}")
 _CODE = re.compile(r"(?<![\\`])`([^`]+)`(?!`)")
+_MARKED = re.compile(r"[*$\\`<¨´ˇ˚˜˙˘]|[_…‥・]{3}|\. ?\.|---")
+"""What any of the patterns needs; most lines have none of it."""
 _TAGS = re.compile(r"</?(?:sup|sub|u|b|i|br)\s*/?>", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
     """Emphasis, escapes and formula wrappers go; a word that emphasis kept apart at a line's end is joined."""
+    if not _MARKED.search(text):
+        return normalise_inline(text)
     text = _FORMULA.sub(lambda match: plain_formula(match.group(1)), text)
     text = _CUT_EMPHASIS.sub("", text)
     text = _CODE.sub(r"\1", _EMPHASIS.sub("", text))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -142,6 +144,12 @@ async def test_a_parser_that_was_killed_while_idle_is_replaced(readers: Readers)
     assert (await readers.read(source(simple_pdf(SENTENCE)))).blocks
 
 
+async def test_the_processes_can_be_started_ahead(readers: Readers) -> None:
+    await readers.warm_up()
+    assert readers._pdf._parser is not None
+    assert all(worker._ready for worker in readers._pdf._parser._pool._workers)
+
+
 async def test_too_many_pages_are_refused() -> None:
     readers = Readers(ReadLimits(pages=2))
     try:
@@ -172,6 +180,21 @@ async def test_a_parse_that_eats_memory_is_an_error_and_the_next_one_works(monke
         assert (await readers.read(source(simple_pdf(SENTENCE)))).blocks
     finally:
         await readers.close()
+
+
+def test_a_reader_that_nobody_closed_does_not_abort_the_interpreter() -> None:
+    program = (
+        "import asyncio\n"
+        "from making_documents import simple_pdf, source\n"
+        "from retrieval.readers import Readers\n"
+        "readers = Readers()\n"
+        "print(asyncio.run(readers.read(source(simple_pdf('Some words.')))).text)\n"
+    )
+    environment = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PATH": os.defpath}
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Some words.\n", "")
 
 
 async def test_no_process_starts_before_the_first_pdf_and_none_stays() -> None:
