@@ -61,7 +61,7 @@ async def open_app(settings: Settings, announce: Callable[[str], None] = lambda 
     from bot.engine import AnswerEngine
     from retrieval.bm25 import Bm25Encoder
     from retrieval.ingestion import Ingestion
-    from retrieval.readers import ReadLimits, Readers
+    from retrieval.readers import Readers, ReadLimits
     from retrieval.search import Searcher
 
     async with AsyncExitStack() as stack:

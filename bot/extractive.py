@@ -1,0 +1,199 @@
+"""LanguageModel without a language model: quotes the sentences that answer best, each with its marker.
+
+A sentence is judged by its similarity to the question, by the rare words of the question that it contains, and by the
+rank of its passage. A sentence that announces a list brings the list along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bot.followups import joined
+from bot.prompting import NO_ANSWER, harmless
+from bot.types import ModelStop, ModelText, StopReason, Usage
+from retrieval.bm25 import Bm25Encoder
+from retrieval.sentences import split_sentences
+from retrieval.types import ChunkKind
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from bot.types import Conversation, Prompt
+    from retrieval.ports import Embedder
+    from retrieval.types import Hit
+
+NAME: Final = "extractive"
+_PASSAGES: Final = 5
+"""Hits whose sentences are looked at."""
+_EMBEDDED: Final = 32
+"""Sentences that are embedded, the lexically best of each passage: about half a second."""
+_QUOTED: Final = 3
+_LONGEST_QUOTE: Final = 600
+_LIST_LINES: Final = 10
+_LIST_LINE: Final = re.compile(
+    r"^\s*(?:[-*+•‣◦▪●○・※]|\(?\d{1,3}[.)]|(?:Task|Step|Schritt|Étape|Paso|手順|課題)\s*#?\d)\s*"
+)
+_ANNOUNCES: Final = re.compile(
+    r"[:：]\s*$|\b(?:following|as follows|folgende\w*|suivant\w*|siguientes?|seguenti|below)\b|以下|次の|如下"
+)
+_SHORT_LINE: Final = 120
+# Weights of the three signals; measured on the answerable questions of three sets (docs/quality.md).
+_LEXICAL: Final = 0.6
+_RANK: Final = 0.25
+_GAP: Final = 0.35
+"""A further sentence is quoted when it is at most this much worse than the best."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """A sentence (with the list that it announces) of hit number `hit`, counted from 1."""
+
+    hit: int
+    position: int
+    text: str
+    terms: frozenset[int]
+
+
+class Extractive:
+    """Answers with the documents' own sentences."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        """Judge similarity with this embedder."""
+        self._embedder = embedder
+        self._bm25 = Bm25Encoder()
+
+    @property
+    def name(self) -> str:
+        """Its name beside answers."""
+        return NAME
+
+    async def generate(self, prompt: Prompt) -> AsyncIterator[ModelText | ModelStop]:
+        """Yield the quotes, one paragraph each, best first. Raises EmbeddingError."""
+        quotes = await asyncio.to_thread(self._candidates, prompt)
+        chosen = await self._choose(prompt, quotes)
+        if not chosen:
+            yield ModelText(text=NO_ANSWER)
+        for number, quote in enumerate(chosen):
+            yield ModelText(text=("\n\n" if number else "") + _shown(quote))
+        yield ModelStop(reason=StopReason.DONE, usage=Usage())
+
+    async def condense(self, conversation: Conversation, question: str) -> str:
+        """Put the question that a follow-up leans on before it."""
+        return joined(conversation.turns, question)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _candidates(self, prompt: Prompt) -> list[Quote]:
+        quotes = []
+        for number, hit in enumerate(prompt.hits[:_PASSAGES], start=1):
+            for position, text in enumerate(_units(hit)):
+                terms = frozenset(self._bm25.encode_query(text).indices)
+                quotes.append(Quote(hit=number, position=position, text=text, terms=terms))
+        return quotes
+
+    async def _choose(self, prompt: Prompt, quotes: Sequence[Quote]) -> list[Quote]:
+        question = frozenset(self._bm25.encode_query(prompt.question).indices)
+        lexical = _coverage(question, quotes)
+        order = sorted(range(len(quotes)), key=lambda index: -(lexical[index] - 0.02 * quotes[index].hit))[:_EMBEDDED]
+        if not order:
+            return []
+        vectors = await self._embedder.embed_passages(
+            [_embedded(prompt.hits[quotes[i].hit - 1], quotes[i]) for i in order]
+        )
+        similarity = vectors @ await self._embedder.embed_query(prompt.question)
+        scores = _scores(similarity, np.array([lexical[i] for i in order]), np.array([quotes[i].hit for i in order]))
+        return _pick([(quotes[i], float(score)) for i, score in zip(order, scores, strict=True)], question)
+
+
+def _units(hit: Hit) -> list[str]:
+    """The passage's sentences; a list or a run of short lines stays with the sentence before it that announces it."""
+    if hit.chunk.kind is ChunkKind.TABLE:
+        return _table_rows(hit.passage)
+    text = hit.passage
+    cjk = bool(re.search(r"[぀-ヿ㐀-鿿]", text))
+    sentences = [text[span.start : span.end].strip() for span in split_sentences(text, "ja" if cjk else None)]
+    units: list[str] = []
+    lines = 0
+    for sentence in sentences:
+        is_line = bool(_LIST_LINE.match(sentence)) and len(sentence) <= 2 * _SHORT_LINE
+        if (
+            is_line
+            and units
+            and lines < _LIST_LINES
+            and (lines or _ANNOUNCES.search(units[-1]) or len(sentence) <= _SHORT_LINE)
+        ):
+            units[-1] += "\n" + sentence
+            lines += 1
+        else:
+            units.append(sentence)
+            lines = 0
+    return [unit for unit in units if any(char.isalnum() for char in unit)]
+
+
+def _table_rows(markdown: str) -> list[str]:
+    """Each row with the header before it, as `header: cell` pairs would lose the table's look."""
+    lines = [line for line in markdown.splitlines() if line.strip()]
+    rows = [line for line in lines if line.lstrip().startswith("|")]
+    if len(rows) < 3:
+        return lines
+    header, rule = rows[0], rows[1]
+    return ["\n".join((header, rule, row)) for row in rows[2:]]
+
+
+def _coverage(question: frozenset[int], quotes: Sequence[Quote]) -> list[float]:
+    """The share of the question's terms in each sentence, terms weighted by how few of these sentences have them."""
+    counts = Counter(term for quote in quotes for term in quote.terms & question)
+    total = len(quotes)
+    weight = {term: math.log(1 + (total - counts[term] + 0.5) / (counts[term] + 0.5)) for term in question}
+    whole = sum(weight[term] for term in question if counts[term]) or 1.0
+    return [sum(weight[term] for term in quote.terms & question) / whole for quote in quotes]
+
+
+def _scores(
+    similarity: NDArray[np.float32], lexical: NDArray[np.float64], hits: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    spread = float(similarity.std()) or 1.0
+    near = (similarity - similarity.mean()) / (3 * spread)
+    return np.asarray(near + _LEXICAL * lexical - _RANK * np.log2(hits), dtype=np.float64)
+
+
+def _pick(scored: list[tuple[Quote, float]], question: frozenset[int]) -> list[Quote]:
+    """The best sentence, and further ones that are nearly as good and say something else."""
+    scored.sort(key=lambda item: -item[1])
+    best = scored[0][1]
+    chosen: list[Quote] = []
+    for quote, score in scored:
+        if len(chosen) == _QUOTED or score < best - _GAP:
+            break
+        if all(_differs(quote, other) for other in chosen):
+            chosen.append(quote)
+    return chosen
+
+
+def _differs(one: Quote, other: Quote) -> bool:
+    shared = len(one.terms & other.terms)
+    return shared < 0.6 * max(1, min(len(one.terms), len(other.terms)))
+
+
+def _embedded(hit: Hit, quote: Quote) -> str:
+    heading = hit.chunk.heading_path[-1] if hit.chunk.heading_path else hit.chunk.title
+    return f"{heading}\n{quote.text}"
+
+
+def _shown(quote: Quote) -> str:
+    text = harmless(quote.text)
+    if len(text) > _LONGEST_QUOTE:
+        cut = text.rfind(" ", 0, _LONGEST_QUOTE)
+        text = text[: cut if cut > _LONGEST_QUOTE // 2 else _LONGEST_QUOTE] + " …"
+    marker = f"[{quote.hit}]"
+    return f"{text}\n\n{marker}" if "\n" in text else f"{text} {marker}"
