@@ -2,6 +2,7 @@
 
     BotError                       the base; `str(error)` is a sentence that a user may read
     ├── SettingsError              a setting is missing or broken; names it, its shape and what is allowed
+    ├── QuestionSetError           a question set for the evaluation is broken; names the file and the line
     └── LanguageModelError         the language model could not answer
         ├── ModelMisconfiguredError    bad key, unknown model, no permission: an operator must act
         ├── ModelBusyError             overloaded or rate-limited; `retry_after` seconds when the server told
@@ -21,6 +22,10 @@ class BotError(Exception):
 
 class SettingsError(BotError):
     """A setting is missing or broken."""
+
+
+class QuestionSetError(BotError):
+    """A question set for the evaluation is missing or malformed."""
 
 
 class LanguageModelError(BotError):
