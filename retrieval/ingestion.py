@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -18,14 +19,14 @@ from retrieval.readers.assembly import document_id
 from retrieval.types import ChunkKind, DocumentRecord, VersionId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from retrieval.bm25 import Bm25Encoder
     from retrieval.ports import Embedder, Reader, Store
-    from retrieval.types import Audience, Chunk, Document, DocumentId, SourceFile
+    from retrieval.types import Audience, Chunk, ChunkId, Document, DocumentId, SourceFile
 
 _WINDOW: Final = 128
 """Chunks that are embedded between two progress reports: enough to sort by length, few enough to see it move."""
@@ -85,6 +86,26 @@ class Progress:
     pages: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Prepared:
+    """A document that has been read and cut up and waits for its vectors."""
+
+    source: SourceFile
+    document: Document
+    chunks: tuple[Chunk, ...]
+    version: VersionId
+    replaces: bool
+    started: float
+
+    @property
+    def prose(self) -> list[Chunk]:
+        """The chunks that get a dense vector. Bibliographies get none: a list of names is near to every question."""
+        return [item for item in self.chunks if item.kind is not ChunkKind.REFERENCES]
+
+
+_Report = Callable[["SourceFile", Progress], None]
+
+
 class Ingestion:
     """Indexes documents into one library."""
 
@@ -110,34 +131,82 @@ class Ingestion:
         Same bytes and same audience: nothing is done, unless `force`. Same bytes for another audience: only who may see
         it changes. Cancelling leaves the former version in place.
         """
+        prepared = await self._prepare(source, audience, lambda _, progress: report(progress), force=force)
+        if isinstance(prepared, Verdict):
+            return prepared
+        return (await self._finish([prepared], audience, by, lambda _, progress: report(progress)))[0]
+
+    async def ingest_many(
+        self,
+        sources: AsyncIterable[SourceFile],
+        *,
+        audience: Audience,
+        by: str,
+        report: Callable[[SourceFile, Progress], None] = lambda _, __: None,
+        force: bool = False,
+    ) -> AsyncIterator[Verdict]:
+        """Index documents as they come; one verdict for each, in their order. For each the rules of `ingest` hold.
+
+        The chunks of small documents are embedded together, which takes about half the time of one by one. A few
+        documents are held at once: those whose chunks together fill a batch. A verdict's seconds include the wait for
+        the others of its batch.
+        """
+        async for batch in self._batches(sources, audience, report, force=force):
+            for verdict in await self._finish(batch, audience, by, report):
+                yield verdict
+
+    async def _batches(
+        self, sources: AsyncIterable[SourceFile], audience: Audience, report: _Report, *, force: bool
+    ) -> AsyncIterator[list[_Prepared | Verdict]]:
+        """Documents whose chunks together fill a window, and the verdicts of those that have ended already."""
+        batch: list[_Prepared | Verdict] = []
+        async for source in sources:
+            # The same document twice: the second has to find the first in the library.
+            if any(isinstance(item, _Prepared) and item.source.uri == source.uri for item in batch):
+                yield batch
+                batch = []
+            batch.append(await self._prepare(source, audience, report, force=force))
+            size = sum(len(item.chunks) for item in batch if isinstance(item, _Prepared))
+            if not 0 < size < _WINDOW:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    async def _prepare(
+        self, source: SourceFile, audience: Audience, report: _Report, *, force: bool
+    ) -> _Prepared | Verdict:
+        """Read and cut up; a verdict when the document ends here."""
         started = time.monotonic()
         try:
-            verdict = await self._ingest(source, audience, by, report, force=force)
-        except ReadError as error:
-            verdict = Verdict(outcome=Outcome.REFUSED, uri=source.uri, title=source.name, reason=str(error))
+            prepared = await self._read(source, audience, report, started, force=force)
         except RetrievalError as error:
-            verdict = Verdict(outcome=Outcome.FAILED, uri=source.uri, title=source.name, reason=str(error))
-        return replace(verdict, seconds=time.monotonic() - started)
+            return _failure(source, error, started)
+        return replace(prepared, seconds=time.monotonic() - started) if isinstance(prepared, Verdict) else prepared
 
-    async def _ingest(
-        self, source: SourceFile, audience: Audience, by: str, report: Callable[[Progress], None], *, force: bool
-    ) -> Verdict:
+    async def _read(
+        self, source: SourceFile, audience: Audience, report: _Report, started: float, *, force: bool
+    ) -> _Prepared | Verdict:
         digest = await asyncio.to_thread(lambda: hashlib.sha256(source.data).hexdigest())
         known = await self._store.record(document_id(source.uri))
         if known is not None and known.digest == digest and not force:
             return await self._keep(known, audience)
-        report(Progress(step=Step.READING))
+        report(source, Progress(step=Step.READING))
         document = await self._reader.read(source)
-        report(Progress(step=Step.CHUNKING, pages=document.page_count))
+        report(source, Progress(step=Step.CHUNKING, pages=document.page_count))
         version = VersionId(str(uuid.uuid4()))
         chunks = await asyncio.to_thread(self._chunk, document, version, audience)
         if not chunks:
             message = f"{source.name} holds no text. If it is a scan, it needs a text layer (OCR) first."
             raise EmptyDocumentError(message)
-        indexed = await self._index(chunks, document, report)
-        report(Progress(step=Step.STORING, done=len(chunks), total=len(chunks), pages=document.page_count))
-        await self._store.replace(_record(document, chunks, version, audience, by), indexed)
-        return _verdict(document, chunks, replaced=known is not None)
+        return _Prepared(
+            source=source,
+            document=document,
+            chunks=chunks,
+            version=version,
+            replaces=known is not None,
+            started=started,
+        )
 
     async def _keep(self, known: DocumentRecord, audience: Audience) -> Verdict:
         reason = ""
@@ -164,22 +233,68 @@ class Ingestion:
             limits=self._limits,
         )
 
-    async def _index(
-        self, chunks: Sequence[Chunk], document: Document, report: Callable[[Progress], None]
-    ) -> list[IndexedChunk]:
-        """Vectors for every chunk. Bibliographies get no dense one: a list of names is near to every question."""
-        sparse = await asyncio.to_thread(self._bm25.encode_documents, [item.embedded_text for item in chunks])
-        dense: dict[str, NDArray[np.float32]] = {}
-        prose = [item for item in chunks if item.kind is not ChunkKind.REFERENCES]
-        for start in range(0, len(prose), _WINDOW):
-            report(Progress(step=Step.EMBEDDING, done=start, total=len(prose), pages=document.page_count))
-            some = prose[start : start + _WINDOW]
-            vectors = await self._embedder.embed_passages([item.embedded_text for item in some])
-            dense.update(zip((item.id for item in some), vectors, strict=True))
+    async def _finish(
+        self, waiting: Sequence[_Prepared | Verdict], audience: Audience, by: str, report: _Report
+    ) -> list[Verdict]:
+        """Embed what waits, together, and store each document; the verdicts in order."""
+        batch = [item for item in waiting if isinstance(item, _Prepared)]
+        try:
+            dense = await self._embed(batch, report)
+        except RetrievalError as error:
+            return [
+                item if isinstance(item, Verdict) else _failure(item.source, error, item.started) for item in waiting
+            ]
         return [
-            IndexedChunk(chunk=item, dense=dense.get(item.id), sparse=vector)
-            for item, vector in zip(chunks, sparse, strict=True)
+            item if isinstance(item, Verdict) else await self._store_one(item, dense, audience, by, report)
+            for item in waiting
         ]
+
+    async def _embed(self, batch: Sequence[_Prepared], report: _Report) -> dict[ChunkId, NDArray[np.float32]]:
+        """Dense vectors by chunk."""
+        dense: dict[ChunkId, NDArray[np.float32]] = {}
+        prose = [(item, piece) for item in batch for piece in item.prose]
+        for start in range(0, len(prose), _WINDOW):
+            some = prose[start : start + _WINDOW]
+            for item in dict.fromkeys(item for item, _ in some):
+                total = len(item.prose)
+                done = sum(piece.id in dense for piece in item.prose)
+                report(item.source, _progress(Step.EMBEDDING, item, done, total))
+            vectors = await self._embedder.embed_passages([piece.embedded_text for _, piece in some])
+            dense.update(zip((piece.id for _, piece in some), vectors, strict=True))
+        return dense
+
+    async def _store_one(
+        self,
+        item: _Prepared,
+        dense: Mapping[ChunkId, NDArray[np.float32]],
+        audience: Audience,
+        by: str,
+        report: _Report,
+    ) -> Verdict:
+        report(item.source, _progress(Step.STORING, item, len(item.chunks), len(item.chunks)))
+        texts = [piece.embedded_text for piece in item.chunks]
+        sparse = await asyncio.to_thread(self._bm25.encode_documents, texts)
+        indexed = [
+            IndexedChunk(chunk=piece, dense=dense.get(piece.id), sparse=vector)
+            for piece, vector in zip(item.chunks, sparse, strict=True)
+        ]
+        try:
+            await self._store.replace(_record(item.document, item.chunks, item.version, audience, by), indexed)
+        except RetrievalError as error:
+            return _failure(item.source, error, item.started)
+        verdict = _verdict(item.document, item.chunks, replaced=item.replaces)
+        return replace(verdict, seconds=time.monotonic() - item.started)
+
+
+def _progress(step: Step, item: _Prepared, done: int, total: int) -> Progress:
+    return Progress(step=step, done=done, total=total, pages=item.document.page_count)
+
+
+def _failure(source: SourceFile, error: RetrievalError, started: float) -> Verdict:
+    outcome = Outcome.REFUSED if isinstance(error, ReadError) else Outcome.FAILED
+    return Verdict(
+        outcome=outcome, uri=source.uri, title=source.name, reason=str(error), seconds=time.monotonic() - started
+    )
 
 
 def _record(
