@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from retrieval.chunking import ChunkLimits, chunk
-from retrieval.errors import EmptyDocumentError, ReadError, RetrievalError
+from retrieval.errors import EmptyDocumentError, ReadError, RetrievalError, UnsupportedFormatError
 from retrieval.ports import IndexedChunk
 from retrieval.readers.assembly import document_id
 from retrieval.types import ChunkKind, DocumentRecord, VersionId
@@ -60,6 +60,8 @@ class Verdict:
     chunks: int = 0
     language: str | None = None
     seconds: float = 0.0
+    unsupported: bool = False
+    """Refused because there is no reader for such bytes."""
 
     @property
     def in_library(self) -> bool:
@@ -293,7 +295,12 @@ def _progress(step: Step, item: _Prepared, done: int, total: int) -> Progress:
 def _failure(source: SourceFile, error: RetrievalError, started: float) -> Verdict:
     outcome = Outcome.REFUSED if isinstance(error, ReadError) else Outcome.FAILED
     return Verdict(
-        outcome=outcome, uri=source.uri, title=source.name, reason=str(error), seconds=time.monotonic() - started
+        outcome=outcome,
+        uri=source.uri,
+        title=source.name,
+        reason=str(error),
+        seconds=time.monotonic() - started,
+        unsupported=isinstance(error, UnsupportedFormatError),
     )
 
 
