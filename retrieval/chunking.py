@@ -21,7 +21,7 @@ from retrieval.headings import HeadingPaths
 from retrieval.packing import pack, runs
 from retrieval.sections import common_path, group, sections, subsections
 from retrieval.segments import Segment, halved, segment
-from retrieval.types import BlockKind, Chunk, ChunkId, ChunkKind, embedded_text
+from retrieval.types import BlockKind, Chunk, ChunkId, ChunkKind, embedded_text, page_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,6 +112,7 @@ def chunk(
             end=draft.pieces[-1].end,
             tokens=tokens,
             audience=audience,
+            page_starts=draft.page_starts,
         )
         for ordinal, (draft, tokens) in enumerate(drafts)
     )
@@ -127,6 +128,7 @@ class _Draft:
     repeats: bool
     kind: ChunkKind
     pages: tuple[int | None, int | None]
+    page_starts: tuple[tuple[int, int], ...]
 
 
 class _Cutter:
@@ -200,9 +202,12 @@ class _Cutter:
         pieces = pieces[first:]
         slice_ = self._document.text[pieces[0].start : pieces[-1].end]
         text = self._surrounded(slice_, pieces) if repeat else slice_
-        covered = blocks[pieces[0].block : pieces[-1].block + 1]
-        pages = [block.page for block in covered if block.page is not None]
-        pages += [block.last_page for block in covered if block.last_page is not None]
+        starts = _page_starts(self._document, pieces[0].start, pieces[-1].end)
+        pages = [page for _, page in starts]
+        if not pages:
+            covered = blocks[pieces[0].block : pieces[-1].block + 1]
+            pages = [page for block in covered for page in (block.page, block.last_page) if page is not None]
+        shift = max(0, text.find(slice_))
         return _Draft(
             pieces=pieces,
             path=self._paths.labels(named),
@@ -210,6 +215,8 @@ class _Cutter:
             repeats=len(text) > len(slice_),
             kind=_kind(pieces),
             pages=(min(pages), max(pages)) if pages else (None, None),
+            # What is repeated before the slice counts as standing on the slice's first page.
+            page_starts=tuple((offset + shift if number else 0, page) for number, (offset, page) in enumerate(starts)),
         )
 
     def _surrounded(self, text: str, pieces: tuple[Segment, ...]) -> str:
@@ -266,6 +273,13 @@ _KINDS: Final = {
     BlockKind.CODE: ChunkKind.CODE,
     BlockKind.REFERENCE: ChunkKind.REFERENCES,
 }
+
+
+def _page_starts(document: Document, start: int, end: int) -> list[tuple[int, int]]:
+    """Where pages begin in this slice of the text, offsets counted from its start; the page it begins on at 0."""
+    first = page_at(document.page_starts, start)
+    inside = [(offset - start, page) for offset, page in document.page_starts if start < offset < end]
+    return [(0, first), *inside] if first is not None else inside
 
 
 def _kind(pieces: Sequence[Segment]) -> ChunkKind:

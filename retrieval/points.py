@@ -87,12 +87,12 @@ class StoredPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPoint:
-    """A chunk point that a search returned, with its BM25 vector if it has one."""
+    """A chunk point that a search returned; `weights` is its BM25 vector, by term."""
 
     payload: dict[str, Any]
     id: str
     score: float
-    sparse: SparseVector | None
+    weights: dict[int, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,6 @@ class Where:
     ordinals: Collection[int] | None = None
     staged_before: int | None = None
     ids: Collection[str] | None = None
-    has_bm25: bool = False
 
 
 class Backend(Protocol):
@@ -156,8 +155,8 @@ class Backend(Protocol):
         """Id and payload of all points that match."""
         ...
 
-    async def count(self, where: Where) -> int:
-        """How many points match, exactly."""
+    async def count(self, where: Where, *, exact: bool = True) -> int:
+        """How many points match; not exact: as the index estimates it, much faster."""
         ...
 
     async def optimize(self) -> None:
@@ -187,6 +186,7 @@ def chunk_point(indexed: IndexedChunk, staged_at: int) -> StoredPoint:
         "start": chunk.start,
         "end": chunk.end,
         "tokens": chunk.tokens,
+        "page_starts": [list(start) for start in chunk.page_starts],
         AUDIENCE: scopes(chunk.audience),
         STAGED_AT: staged_at,
     }
@@ -212,6 +212,7 @@ def chunk_of(point_id: str, payload: dict[str, Any]) -> Chunk:
             end=payload["end"],
             tokens=payload["tokens"],
             audience=audience_of(payload),
+            page_starts=tuple((int(offset), int(page)) for offset, page in payload["page_starts"]),
         )
     except _UNREADABLE as error:
         raise StoreError(_DAMAGED) from error

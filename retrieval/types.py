@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NewType
@@ -67,7 +68,8 @@ class Block:
     `start` and `end` are character offsets into `Document.text`, `text == document.text[start:end]`. `page` and
     `last_page` count from 1 (a paragraph may run over a page's end) and are None where the format has no pages.
     `level` is a heading's rank (1 is the highest) or a list item's nesting depth (0 is the outermost).
-    A table's `text` is its Markdown (header line, rule line, one line a row); other kinds are plain text without markup.
+    A table's `text` is its Markdown (header line, rule line, one line a row); other kinds are plain text without
+    markup.
     """
 
     kind: BlockKind
@@ -103,6 +105,8 @@ class Document:
     page_count: int | None
     language: str | None
     """ISO 639-1 code of the main language, or None when unsure."""
+    page_starts: tuple[tuple[int, int], ...] = ()
+    """Pairs (offset into `text`, page): from this offset on the text stands on this page. Offsets ascend."""
     notes: tuple[str, ...] = ()
     """What the reader left out and why, as sentences for the ingester (e.g. pages without text)."""
 
@@ -121,8 +125,9 @@ class Chunk:
     """A passage of a document, small enough for the embedding model, with all that is needed to show it as a source.
 
     `start`/`end` are character offsets into `Document.text`. `page`/`last_page` count from 1, None where there are no
-    pages. `ordinal` counts the document's chunks from 0 in reading order. `tokens` is the length of `embedded_text` in
-    the embedding model's tokens.
+    pages; `page_starts` are pairs (offset into `text`, page) that tell where each page begins. `ordinal` counts the
+    document's chunks from 0 in reading order. `tokens` is the length of `embedded_text` in the embedding model's
+    tokens.
     """
 
     id: ChunkId
@@ -140,11 +145,22 @@ class Chunk:
     end: int
     tokens: int
     audience: Audience
+    page_starts: tuple[tuple[int, int], ...] = ()
+
+    def page_at(self, offset: int) -> int | None:
+        """The page that this offset into `text` stands on."""
+        return page_at(self.page_starts, offset) or self.page
 
     @property
     def embedded_text(self) -> str:
         """What is embedded and indexed: title and heading path, then the text."""
         return embedded_text(self.title, self.heading_path, self.text)
+
+
+def page_at(page_starts: Sequence[tuple[int, int]], offset: int) -> int | None:
+    """The page of the last start at or before `offset`; None when there is none."""
+    index = bisect_right(page_starts, offset, key=lambda start: start[0])
+    return page_starts[index - 1][1] if index else None
 
 
 def embedded_text(title: str, heading_path: Sequence[str], text: str) -> str:

@@ -37,6 +37,8 @@ class Piece:
     page: int | None = None
     last_page: int | None = None
     level: int = 0
+    turns: tuple[tuple[int, int], ...] = ()
+    """Pairs (offset into `text`, page) where a page begins within the text; exact to some characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ def assemble(source: SourceFile, reading: Reading, *, characters: int) -> Docume
         EmptyDocumentError: No piece holds a letter or a digit.
         DocumentTooLargeError: Over `characters`.
     """
-    text, blocks = _lay_out(reading.pieces)
+    text, blocks, page_starts = _lay_out(reading.pieces)
     if not any(character.isalnum() for character in text):
         msg = f"{source.name} holds no text. Check that it is the right file."
         raise EmptyDocumentError(msg)
@@ -87,12 +89,15 @@ def assemble(source: SourceFile, reading: Reading, *, characters: int) -> Docume
         blocks=blocks,
         page_count=reading.page_count,
         language=language_of(blocks),
+        page_starts=page_starts,
         notes=reading.notes,
     )
 
 
-def _lay_out(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
+def _lay_out(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...], tuple[tuple[int, int], ...]]:
+    """The text, its blocks, and where the text changes to another page."""
     texts: list[str] = []
+    page_starts: list[tuple[int, int]] = []
     blocks: list[Block] = []
     position = 0
     for piece in pieces:
@@ -113,9 +118,12 @@ def _lay_out(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
                 level=piece.level,
             )
         )
+        for offset, page in ((0, piece.page), *piece.turns):
+            if page is not None and (not page_starts or page_starts[-1][1] != page):
+                page_starts.append((position + min(offset, len(piece.text)), page))
         texts.append(piece.text)
         position = end
-    return _SEPARATOR.join(texts), tuple(blocks)
+    return _SEPARATOR.join(texts), tuple(blocks), tuple(page_starts)
 
 
 def _title(source: SourceFile, reading: Reading) -> str:

@@ -58,7 +58,14 @@ def lay_out(pages: Sequence[Page]) -> tuple[Piece, ...]:
     for item, text in zip(prose, settle_hyphenation([item.text for item in prose], breaks), strict=True):
         item.text = text
     return tuple(
-        Piece(kind=item.kind, text=item.text, page=item.page, last_page=item.last_page, level=item.level)
+        Piece(
+            kind=item.kind,
+            text=item.text,
+            page=item.page,
+            last_page=item.last_page,
+            level=item.level,
+            turns=item.turns,
+        )
         for item in items
         if item.text
     )

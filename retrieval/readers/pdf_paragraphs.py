@@ -243,6 +243,8 @@ def join_parts(items: Sequence[Item]) -> tuple[list[Item], list[LineBreak]]:
             continue
         before.text, cut = join_lines([before.text, item.text])
         breaks.extend(cut)
+        if item.page != before.last_page:
+            before.turns = (*before.turns, (max(0, len(before.text) - len(item.text)), item.page))
         before.last_page = max(before.last_page, item.page)
         before.rows, before.box = item.rows or before.rows, item.box
     return found, breaks

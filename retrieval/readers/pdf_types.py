@@ -129,6 +129,8 @@ class Item:
     role: Role = Role.BODY
     page_height: float = 0.0
     page_width: float = 0.0
+    turns: tuple[tuple[int, int], ...] = ()
+    """Where in `text` another page begins: (offset, page)."""
 
 
 _BOLD = re.compile(r"bold|medi(?!um)|black|heavy|semibold|demi|[-,]B\b|CMBX|W[6-9]\b", re.IGNORECASE)
