@@ -101,7 +101,14 @@ async def evaluate(folder: Path, settings: Settings, report: Report = lambda _, 
     questions = await asyncio.to_thread(load_question_set, folder)
     async with AsyncExitStack() as stack:
         embedder = await open_embedder(settings, stack, lambda _: None)
-        library = await stack.enter_async_context(index(questions, settings, embedder, report))
+        return await measure(questions, settings, embedder, report)
+
+
+async def measure(
+    questions: QuestionSet, settings: Settings, embedder: Embedder, report: Report = lambda _, __, ___: None
+) -> EvaluationReport:
+    """`evaluate` with a set and a model that are loaded already. Raises the same, where they apply."""
+    async with index(questions, settings, embedder, report) as library:
         outcomes = []
         for number, question in enumerate(questions.questions):
             report("asking", number, len(questions.questions))
