@@ -49,7 +49,6 @@ from retrieval.points import (
     meta_point,
     scopes,
 )
-from retrieval.types import SparseVector
 from retrieval.versioned import VersionedStore
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.types import DocumentRecord
+    from retrieval.types import DocumentRecord, SparseVector
 
 T = TypeVar("T")
 
@@ -216,9 +215,9 @@ class EdgeBackend:
         """Id and payload of all points that match."""
         return await self._in_reader(lambda: self._scroll(where))
 
-    async def count(self, where: Where) -> int:
-        """How many points match, exactly."""
-        request = edge.CountRequest(exact=True, filter=_filter(where))
+    async def count(self, where: Where, *, exact: bool = True) -> int:
+        """How many points match."""
+        request = edge.CountRequest(exact=exact, filter=_filter(where))
         return await self._in_reader(lambda: self._live.count(request))
 
     async def optimize(self) -> None:
@@ -438,15 +437,16 @@ def _filter(where: Where) -> edge.Filter:
         if value is not None:
             must.append(edge.FieldCondition(key, match=edge.MatchValue(value)))
     if where.audience is not None:
-        must.append(edge.FieldCondition(AUDIENCE, match=edge.MatchAny(scopes(where.audience))))
+        allowed = scopes(where.audience)
+        # The engine tests one value more than twice as fast as a list of one.
+        match = edge.MatchValue(allowed[0]) if len(allowed) == 1 else edge.MatchAny(allowed)
+        must.append(edge.FieldCondition(AUDIENCE, match=match))
     if where.ordinals is not None:
         must.append(edge.FieldCondition(ORDINAL, match=edge.MatchAny(sorted(where.ordinals))))
     if where.staged_before is not None:
         must.append(edge.FieldCondition(STAGED_AT, range=edge.RangeFloat(lt=where.staged_before)))
     if where.ids is not None:
         must.append(edge.HasIdCondition(set(where.ids)))
-    if where.has_bm25:
-        must.append(edge.HasVectorCondition(BM25))
     must_not: list[Any] = [edge.FieldCondition(VERSION, match=edge.MatchAny(sorted(where.not_versions)))]
     return edge.Filter(must=must, must_not=must_not if where.not_versions else None)
 
@@ -465,19 +465,14 @@ def _sparse(vector: SparseVector) -> edge.SparseVector:
 
 
 def _found(point: edge.ScoredPoint) -> FoundPoint:
-    return FoundPoint(id=str(point.id), payload=point.payload or {}, score=point.score, sparse=_sparse_of(point.vector))
+    return FoundPoint(id=str(point.id), payload=point.payload or {}, score=point.score, weights=_weights(point.vector))
 
 
-def _sparse_of(vector: object) -> SparseVector | None:
+def _weights(vector: object) -> dict[int, float]:
     named = vector.get(BM25) if isinstance(vector, dict) else None
-    if not isinstance(named, edge.SparseVector):
-        return None
-    return SparseVector(indices=tuple(named.indices), values=tuple(named.values))
+    return dict(zip(named.indices, named.values, strict=True)) if isinstance(named, edge.SparseVector) else {}
 
 
 def _idf(term: int, points: Sequence[edge.ScoredPoint]) -> float | None:
     """Score / weight of any point with the term."""
-    vector = _sparse_of(points[0].vector) if points else None
-    if vector is None:
-        return None
-    return points[0].score / vector.values[vector.indices.index(term)]
+    return points[0].score / _weights(points[0].vector)[term] if points else None

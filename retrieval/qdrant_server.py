@@ -47,7 +47,6 @@ from retrieval.points import (
     meta_point,
     scopes,
 )
-from retrieval.types import SparseVector
 from retrieval.versioned import VersionedStore
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.types import DocumentRecord
+    from retrieval.types import DocumentRecord, SparseVector
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -259,10 +258,10 @@ class ServerBackend:
             if offset is None:
                 return found
 
-    async def count(self, where: Where) -> int:
-        """How many points match, exactly."""
+    async def count(self, where: Where, *, exact: bool = True) -> int:
+        """How many points match."""
         condition = _filter(where)
-        result = await self._call(self._client.count, self._name, count_filter=condition, exact=True)
+        result = await self._call(self._client.count, self._name, count_filter=condition, exact=exact)
         return result.count
 
     async def optimize(self) -> None:
@@ -345,11 +344,12 @@ class ServerBackend:
             return self._status(error.status_code or 0)
         if isinstance(error, ResourceExhaustedResponse):
             return self._status(429)
-        if isinstance(error, ResponseHandlingException) and not isinstance(error.source, httpx.HTTPError):
-            return StoreUnavailableError(f"What answers at {self._address} is not a Qdrant server. Check QDRANT_URL.")
-        if isinstance(error, ValueError):  # only the client's local mode raises these
+        if isinstance(error, ValueError) and not self._owned:  # a client in local mode raises these
             local = {"not found": 404, "already exists": 409}
             return self._status(next((status for text, status in local.items() if text in str(error)), 400))
+        alien = isinstance(error, ResponseHandlingException) and not isinstance(error.source, httpx.HTTPError)
+        if alien or isinstance(error, ValueError):
+            return StoreUnavailableError(f"What answers at {self._address} is not a Qdrant server. Check QDRANT_URL.")
         return StoreUnavailableError(
             f"The Qdrant server at {self._address} does not answer. "
             "Check that it runs and that QDRANT_URL is right, then try again."
@@ -386,7 +386,7 @@ _RETRY = stamina.AsyncRetryingCaller(attempts=ATTEMPTS, timeout=TOTAL_TIMEOUT, w
 def _is_passing(error: Exception) -> bool:
     """Whether the same request may succeed a moment later."""
     if isinstance(error, UnexpectedResponse):
-        return (error.status_code or 0) >= 500
+        return (error.status_code or 0) >= 500 or error.status_code == 429
     if isinstance(error, ResponseHandlingException):
         return isinstance(error.source, httpx.TransportError)
     return isinstance(error, ResourceExhaustedResponse)
@@ -438,8 +438,6 @@ def _filter(where: Where) -> models.Filter:
         must.append(models.FieldCondition(key=STAGED_AT, range=models.Range(lt=where.staged_before)))
     if where.ids is not None:
         must.append(models.HasIdCondition(has_id=[*sorted(where.ids)]))
-    if where.has_bm25:
-        must.append(models.HasVectorCondition(has_vector=BM25))
     hidden: list[models.Condition] = [
         models.FieldCondition(key=VERSION, match=models.MatchAny(any=sorted(where.not_versions)))
     ]
@@ -460,19 +458,14 @@ def _sparse(vector: SparseVector) -> models.SparseVector:
 
 
 def _found(point: models.ScoredPoint) -> FoundPoint:
-    return FoundPoint(id=str(point.id), payload=point.payload or {}, score=point.score, sparse=_sparse_of(point.vector))
+    return FoundPoint(id=str(point.id), payload=point.payload or {}, score=point.score, weights=_weights(point.vector))
 
 
-def _sparse_of(vector: object) -> SparseVector | None:
+def _weights(vector: object) -> dict[int, float]:
     named = vector.get(BM25) if isinstance(vector, dict) else None
-    if not isinstance(named, models.SparseVector):
-        return None
-    return SparseVector(indices=tuple(named.indices), values=tuple(named.values))
+    return dict(zip(named.indices, named.values, strict=True)) if isinstance(named, models.SparseVector) else {}
 
 
 def _idf(term: int, points: Sequence[models.ScoredPoint]) -> float | None:
     """Score / weight of any point with the term."""
-    vector = _sparse_of(points[0].vector) if points else None
-    if vector is None:
-        return None
-    return points[0].score / vector.values[vector.indices.index(term)]
+    return points[0].score / _weights(points[0].vector)[term] if points else None

@@ -188,7 +188,7 @@ class VersionedStore:
     async def _idf(self, known: dict[int, float | None]) -> dict[int, float]:
         if all(value is not None for value in known.values()):
             return {term: value for term, value in known.items() if value is not None}
-        total = await self._backend.count(Where(has_bm25=True))
+        total = await self._backend.count(Where(type=CHUNK_TYPE), exact=False)
         absent = math.log1p((total + 0.5) / 0.5)
         return {term: absent if value is None else value for term, value in known.items()}
 
@@ -213,13 +213,12 @@ def _candidates(found: Found, visible: set[str], idf: dict[int, float]) -> tuple
     scores = {point.id: point.score for point in found.bm25}
     candidates = []
     for point_id, (point, _) in (bm25 | dense).items():
-        weights = dict(zip(point.sparse.indices, point.sparse.values, strict=True)) if point.sparse else {}
-        matched = idf.keys() & weights.keys()
+        matched = idf.keys() & point.weights.keys()
         candidates.append(
             Candidate(
                 chunk=chunk_of(point_id, point.payload),
                 cosine=cosines.get(point_id),
-                bm25=scores.get(point_id, sum(idf[term] * weights[term] for term in matched)),
+                bm25=scores.get(point_id, sum(idf[term] * point.weights[term] for term in matched)),
                 dense_rank=dense[point_id][1] if point_id in dense else None,
                 bm25_rank=bm25[point_id][1] if point_id in bm25 else None,
                 matched=frozenset(matched),

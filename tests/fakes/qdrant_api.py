@@ -27,6 +27,7 @@ class QdrantApi:
         self.fail: list[int] = []
         self.delay = 0.0
         self.requests: list[str] = []
+        self._news = asyncio.Condition()
         self._runner: web.AppRunner | None = None
         self.url = ""
 
@@ -62,11 +63,22 @@ class QdrantApi:
         await self._runner.cleanup()
         await self.local.close()
 
+    async def seen(self, method: str, ending: str, *, times: int) -> None:
+        """Wait until so many such requests have come in."""
+
+        def enough() -> bool:
+            return sum(r.startswith(method) and r.endswith(ending) for r in self.requests) >= times
+
+        async with asyncio.timeout(20), self._news:
+            await self._news.wait_for(enough)
+
     @web.middleware
     async def _gate(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        self.requests.append(f"{request.method} {request.path}")
+        async with self._news:
+            self.requests.append(f"{request.method} {request.path}")
+            self._news.notify_all()
         if self.delay:
             await asyncio.sleep(self.delay)
         if self.fail:
