@@ -1,0 +1,128 @@
+"""An event loop in a thread of its own, so that the main thread may wait for the keyboard and print.
+
+The main thread gets Ctrl-C as KeyboardInterrupt wherever it waits; what runs in the loop is then cancelled and waited
+for, so that everything is closed in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Iterator
+    from types import TracebackType
+
+T = TypeVar("T")
+
+_LOOK: Final = 0.2
+"""Seconds between two looks for Ctrl-C, on systems where it does not interrupt waiting."""
+_PATIENCE: Final = 30.0
+"""Seconds that cancelled work has to come to its end."""
+
+
+class BackgroundLoop:
+    """`with BackgroundLoop() as loop: loop.run(coroutine)`. Call it from one thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        # A daemon: work that cannot be stopped must not keep the process alive.
+        self._thread = threading.Thread(target=self._loop.run_forever, name="event-loop", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _Job(self._loop, self._finish()).wait(_PATIENCE)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_PATIENCE)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run to the end. On Ctrl-C the work is cancelled, waited for, and KeyboardInterrupt raised."""
+        job = _Job(self._loop, work)
+        try:
+            while not job.wait(_LOOK):
+                pass
+        except KeyboardInterrupt:
+            job.cancel()
+            raise
+        return job.result()
+
+    def stream(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """The items as they come. Leaving the iteration, also by Ctrl-C, cancels their making and waits for it."""
+        made: queue.SimpleQueue[T | _End] = queue.SimpleQueue()
+
+        async def make() -> None:
+            try:
+                async for item in items:
+                    made.put(item)
+            finally:
+                made.put(_End())
+
+        job = _Job(self._loop, make())
+        try:
+            while True:
+                try:
+                    item = made.get(timeout=_LOOK)
+                except queue.Empty:
+                    if job.wait(0):
+                        break
+                    continue
+                if isinstance(item, _End):
+                    break
+                yield item
+            job.wait(_PATIENCE)
+            job.result()
+        finally:
+            job.cancel()
+
+    async def _finish(self) -> None:
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
+
+
+class _End:
+    """Comes after the last item."""
+
+
+class _Job(Generic[T]):
+    """A coroutine that runs in the loop, seen from the other thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
+        self._loop = loop
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self._finished = threading.Event()
+        loop.call_soon_threadsafe(self._start)
+
+    def _start(self) -> None:
+        self._task = self._loop.create_task(self._work)
+        self._task.add_done_callback(lambda _: self._finished.set())
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long; whether it is over."""
+        return self._finished.wait(seconds)
+
+    def result(self) -> T:
+        """What came of it, once it is over."""
+        if self._task is None:
+            message = "the work has not begun"
+            raise RuntimeError(message)
+        return self._task.result()
+
+    def cancel(self) -> None:
+        """Cancel and wait for the end; nothing happens when it is over."""
+        if self._finished.is_set():
+            return
+        self._loop.call_soon_threadsafe(lambda: self._task is not None and self._task.cancel())
+        self._finished.wait(_PATIENCE)

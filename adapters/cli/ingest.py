@@ -1,0 +1,30 @@
+"""`footnote ingest`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adapters.circles import shown_to
+from adapters.cli.progress import IngestionDisplay
+from adapters.cli.running import ANSWERED, FAILED, Options
+from adapters.ingesting import ingest_paths, summary
+from adapters.printing import print_json, say
+from bot.app import open_app
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.settings import Settings
+
+
+async def ingest(settings: Settings, options: Options, paths: Sequence[str], circles: Sequence[str]) -> int:
+    """Ingest, telling a verdict for each file. FAILED when one could not be ingested."""
+    audience = shown_to(circles)
+    with IngestionDisplay(results=not options.json) as display:
+        async with open_app(settings, display.announce) as app:
+            verdicts = await ingest_paths(app, paths, audience, display)
+    if options.json:
+        print_json([verdict.as_dict() for verdict in verdicts])
+    else:
+        say(summary(verdicts))
+    return FAILED if any(verdict.failed for verdict in verdicts) else ANSWERED
