@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from retrieval.ports import IndexedChunk
     from retrieval.types import Audience, Chunk, DocumentId, DocumentRecord, VersionId
 
-BATCH = 64
+BATCH = 32
 """Chunks a write: small enough that searches and other writes get their turn in between."""
 MAX_TERMS = 256
 """Terms of a query that are searched; of a longer one, a fixed sample (the lowest hashes) is taken."""
