@@ -141,14 +141,14 @@ FULL_DISK = """
     from retrieval.qdrant_edge import EdgeStore
 
     def large(item):
-        text = item.chunk.text + " " + "x" * 300_000
+        text = item.chunk.text + " " + "x" * 1_500_000
         return dataclasses.replace(item, chunk=dataclasses.replace(item.chunk, text=text))
 
     async def main():
         store = await EdgeStore.open(Path(sys.argv[1]), IDENTITY)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-        record, chunks = document("a", [f"zebra new {n}" for n in range(200)])
+        record, chunks = document("a", [f"zebra new {n}" for n in range(32)])
         try:
             await store.replace(record, [large(item) for item in chunks])
             print("written")
