@@ -13,6 +13,7 @@
     └── StoreError                 the store failed
         ├── StoreLockedError           another process owns the embedded store
         ├── StoreMismatchError         built with another model, chunker or schema
+        ├── StoreAbsentError           there is no library yet
         └── StoreUnavailableError      the server does not answer
 
 A message names the thing, the reason and what to do next; it never holds a traceback, a secret or a foreign
@@ -72,6 +73,10 @@ class StoreLockedError(StoreError):
 
 class StoreMismatchError(StoreError):
     """The library was built with another model, chunker or schema."""
+
+
+class StoreAbsentError(StoreError):
+    """There is no library yet, and none was to be made."""
 
 
 class StoreUnavailableError(StoreError):

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import qdrant_edge as edge
 from filelock import FileLock, Timeout
 
-from retrieval.errors import StoreError, StoreLockedError
+from retrieval.errors import StoreAbsentError, StoreError, StoreLockedError
 from retrieval.points import (
     AUDIENCE,
     BM25,
@@ -81,10 +81,13 @@ class EdgeStore(VersionedStore):
         self._edge = backend
 
     @classmethod
-    async def open(cls, path: Path, identity: LibraryIdentity) -> EdgeStore:
+    async def open(cls, path: Path, identity: LibraryIdentity | None) -> EdgeStore:
         """Open the library in `path`; an empty one is made when there is none.
 
+        Without an identity, a library of any identity is opened and none is made.
+
         Raises:
+            StoreAbsentError: There is no library, and none was to be made.
             StoreLockedError: Another process uses it.
             StoreMismatchError: It was built with another identity.
             StoreError: It is damaged, or the folder cannot be written.
@@ -258,6 +261,9 @@ class EdgeBackend:
         return self._shard
 
     def _open(self, identity: LibraryIdentity | None, *, rebuild: bool) -> None:
+        if identity is None and not self._home.holds_library():
+            message = f"There is no library in {self._home.path} yet. Ingest something first."
+            raise StoreAbsentError(message)
         folder = self._home.enter(rebuild=rebuild)
         self._home.require_space(MIN_FREE_TO_OPEN)
         if folder.is_dir():
@@ -356,6 +362,10 @@ class _Home:
             raise StoreError(message)
         self._shard = current
         return current
+
+    def holds_library(self) -> bool:
+        """Whether there is one; makes nothing."""
+        return self._current() is not None
 
     def publish(self) -> None:
         """Make the shard the current one and remove the one before."""

@@ -25,7 +25,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
-from retrieval.errors import StoreError, StoreUnavailableError
+from retrieval.errors import StoreAbsentError, StoreError, StoreUnavailableError
 from retrieval.points import (
     AUDIENCE,
     BM25,
@@ -80,12 +80,14 @@ class ServerStore(VersionedStore):
     async def open(
         cls,
         server: str | AsyncQdrantClient,
-        identity: LibraryIdentity,
+        identity: LibraryIdentity | None,
         *,
         api_key: str | None = None,
         collection: str = DEFAULT_COLLECTION,
     ) -> ServerStore:
         """Open the library called `collection` on the server at this URL; an empty one is made when there is none.
+
+        Without an identity, a library of any identity is opened and none is made.
 
         Raises:
             StoreUnavailableError: The server does not answer, or refuses the key.
@@ -323,7 +325,7 @@ class ServerBackend:
     async def _meta(self) -> LibraryIdentity | None:
         try:
             records = await self._call(self._client.retrieve, self._alias, [META_ID])
-        except _AbsentError:
+        except StoreAbsentError:
             return None
         return identity_of(records[0].payload or {}) if records else None
 
@@ -362,7 +364,7 @@ class ServerBackend:
         sentences: dict[int, StoreError] = {
             401: StoreUnavailableError(f"{where} refuses access. Check QDRANT_API_KEY."),
             403: StoreUnavailableError(f"{where} refuses access. Check what QDRANT_API_KEY may do."),
-            404: _AbsentError(f"{where} has no library called “{self._alias}”."),
+            404: StoreAbsentError(f"{where} has no library called “{self._alias}”."),
             409: _ExistsError(f"{where} has a library called “{self._alias}” already."),
         }
         refused = StoreError(
@@ -370,10 +372,6 @@ class ServerBackend:
             "if the library stays unusable, run `footnote reindex`."
         )
         return sentences.get(status, refused)
-
-
-class _AbsentError(StoreError):
-    """There is no such collection."""
 
 
 class _ExistsError(StoreError):
