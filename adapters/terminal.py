@@ -185,7 +185,7 @@ class _Chat:
         for record in forgotten.removed:
             tell(f"Forgotten: {document_line(record)}")
         if forgotten.ambiguous:
-            tell("Several documents could be meant; name one by its id:")
+            tell("Nothing was done. Name one of these in full, or by its id:")
             for record in forgotten.ambiguous:
                 tell(f"  {document_line(record)}")
         elif not forgotten.removed:
