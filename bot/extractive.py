@@ -34,22 +34,21 @@ if TYPE_CHECKING:
 NAME: Final = "extractive"
 _PASSAGES: Final = 5
 """Hits whose sentences are looked at."""
-_EMBEDDED: Final = 32
-"""Sentences that are embedded, the lexically best of each passage: about half a second."""
+_EMBEDDED: Final = 28
+"""Sentences that are embedded, the lexically best ones: about half a second."""
 _QUOTED: Final = 3
 _LONGEST_QUOTE: Final = 600
 _LIST_LINES: Final = 10
 _LIST_LINE: Final = re.compile(
     r"^\s*(?:[-*+•‣◦▪●○・※]|\(?\d{1,3}[.)]|(?:Task|Step|Schritt|Étape|Paso|手順|課題)\s*#?\d)\s*"
 )
-_ANNOUNCES: Final = re.compile(
-    r"[:：]\s*$|\b(?:following|as follows|folgende\w*|suivant\w*|siguientes?|seguenti|below)\b|以下|次の|如下"
-)
-_SHORT_LINE: Final = 120
+_LONGEST_LINE: Final = 240
+_ANNOUNCING: Final = 2
+_CJK: Final = re.compile(r"[぀-ヿ㐀-鿿]")
 # Weights of the three signals; measured on the answerable questions of three sets (docs/quality.md).
 _LEXICAL: Final = 0.6
-_RANK: Final = 0.25
-_GAP: Final = 0.35
+_RANK: Final = 0.2
+_GAP: Final = 0.5
 """A further sentence is quoted when it is at most this much worse than the best."""
 
 
@@ -112,31 +111,38 @@ class Extractive:
         )
         similarity = vectors @ await self._embedder.embed_query(prompt.question)
         scores = _scores(similarity, np.array([lexical[i] for i in order]), np.array([quotes[i].hit for i in order]))
-        return _pick([(quotes[i], float(score)) for i, score in zip(order, scores, strict=True)], question)
+        return _pick([(quotes[i], float(score)) for i, score in zip(order, scores, strict=True)])
 
 
 def _units(hit: Hit) -> list[str]:
-    """The passage's sentences; a list or a run of short lines stays with the sentence before it that announces it."""
+    """What can be quoted of a passage: its sentences, each list with a sentence before it, the rows of a table."""
     if hit.chunk.kind is ChunkKind.TABLE:
         return _table_rows(hit.passage)
     text = hit.passage
-    cjk = bool(re.search(r"[぀-ヿ㐀-鿿]", text))
-    sentences = [text[span.start : span.end].strip() for span in split_sentences(text, "ja" if cjk else None)]
+    language = "ja" if _CJK.search(text) else None
     units: list[str] = []
-    lines = 0
-    for sentence in sentences:
-        is_line = bool(_LIST_LINE.match(sentence)) and len(sentence) <= 2 * _SHORT_LINE
-        if (
-            is_line
-            and units
-            and lines < _LIST_LINES
-            and (lines or _ANNOUNCES.search(units[-1]) or len(sentence) <= _SHORT_LINE)
-        ):
-            units[-1] += "\n" + sentence
-            lines += 1
-        else:
-            units.append(sentence)
-            lines = 0
+    sentences: list[str] = []
+    items: list[str] = []
+
+    def end_list() -> None:
+        # Which sentence announces the list is for the question to decide: the last or the last but one.
+        lines = "\n".join(items[:_LIST_LINES])
+        units.extend(f"{sentence}\n{lines}" for sentence in sentences[-_ANNOUNCING:])
+        if not sentences:
+            units.extend(items)
+        items.clear()
+
+    for span in split_sentences(text, language):
+        sentence = text[span.start : span.end].strip()
+        if _LIST_LINE.match(sentence) and len(sentence) <= _LONGEST_LINE:
+            items.append(sentence)
+            continue
+        if items:
+            end_list()
+        sentences.append(sentence)
+        units.append(sentence)
+    if items:
+        end_list()
     return [unit for unit in units if any(char.isalnum() for char in unit)]
 
 
@@ -147,7 +153,7 @@ def _table_rows(markdown: str) -> list[str]:
     if len(rows) < 3:
         return lines
     header, rule = rows[0], rows[1]
-    return ["\n".join((header, rule, row)) for row in rows[2:]]
+    return [f"{header}\n{rule}\n{row}" for row in rows[2:]]
 
 
 def _coverage(question: frozenset[int], quotes: Sequence[Quote]) -> list[float]:
@@ -167,17 +173,23 @@ def _scores(
     return np.asarray(near + _LEXICAL * lexical - _RANK * np.log2(hits), dtype=np.float64)
 
 
-def _pick(scored: list[tuple[Quote, float]], question: frozenset[int]) -> list[Quote]:
+def _pick(scored: list[tuple[Quote, float]]) -> list[Quote]:
     """The best sentence, and further ones that are nearly as good and say something else."""
     scored.sort(key=lambda item: -item[1])
-    best = scored[0][1]
+    near = [quote for quote, score in scored if score >= scored[0][1] - _GAP]
     chosen: list[Quote] = []
-    for quote, score in scored:
-        if len(chosen) == _QUOTED or score < best - _GAP:
+    for quote in near:
+        if len(chosen) == _QUOTED:
             break
         if all(_differs(quote, other) for other in chosen):
             chosen.append(quote)
-    return chosen
+    return [_with_list(quote, near) for quote in chosen]
+
+
+def _with_list(quote: Quote, near: Sequence[Quote]) -> Quote:
+    """The sentence with the list that it announces, when that is nearly as good: half an enumeration answers little."""
+    longer = (other for other in near if other.hit == quote.hit and other.text.startswith(f"{quote.text}\n"))
+    return next(longer, quote)
 
 
 def _differs(one: Quote, other: Quote) -> bool:
