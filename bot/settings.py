@@ -23,7 +23,6 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
-        populate_by_name=True,
         hide_input_in_errors=True,
     )
 
@@ -162,7 +161,12 @@ def load_settings(**overrides: object) -> Settings:
     Raises:
         SettingsError: Names every broken setting, what it should look like, and never its value when it is a secret.
     """
-    given: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
+    # By their variables' names: accepting fields' names as well would read variables such as HOME and MODEL.
+    given: dict[str, Any] = {
+        str(Settings.model_fields[name].validation_alias): value
+        for name, value in overrides.items()
+        if value is not None
+    }
     try:
         return Settings(**given)
     except ValidationError as error:
