@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
     from bot.engine import AnswerEngine
     from bot.ports import LanguageModel
+    from bot.reindexing import RebuiltStore, Workshop
     from bot.settings import Settings
     from retrieval.ingestion import Ingestion
     from retrieval.points import LibraryIdentity
     from retrieval.ports import Embedder, Store
+    from retrieval.readers import Readers
     from retrieval.search import Searcher
 
 LIBRARY_FOLDER: Final = "library"
@@ -61,7 +63,6 @@ async def open_app(settings: Settings, announce: Callable[[str], None] = lambda 
     from bot.engine import AnswerEngine
     from retrieval.bm25 import Bm25Encoder
     from retrieval.ingestion import Ingestion
-    from retrieval.readers import Readers, ReadLimits
     from retrieval.search import Searcher
 
     async with AsyncExitStack() as stack:
@@ -69,11 +70,7 @@ async def open_app(settings: Settings, announce: Callable[[str], None] = lambda 
         bm25 = Bm25Encoder()
         store = await open_store(settings, identity_of(embedder))
         stack.push_async_callback(store.close)
-        limits = ReadLimits(
-            bytes=settings.max_file_megabytes * 1024 * 1024, pages=settings.max_pages, seconds=settings.read_seconds
-        )
-        readers = Readers(limits)
-        stack.push_async_callback(readers.close)
+        readers = open_readers(settings, stack)
         model = open_model(settings, embedder)
         stack.push_async_callback(model.close)
         searcher = Searcher(store, embedder, bm25)
@@ -97,6 +94,36 @@ async def open_library(settings: Settings) -> AsyncIterator[Library]:
         yield Library(store)
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def open_workshop(
+    settings: Settings, announce: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[Workshop]:
+    """An empty library beside the present one and what fills it; the present one stays unless it is published."""
+    from bot.reindexing import Workshop
+    from retrieval.bm25 import Bm25Encoder
+    from retrieval.ingestion import Ingestion
+
+    async with AsyncExitStack() as stack:
+        embedder = await open_embedder(settings, stack, announce)
+        bm25 = Bm25Encoder()
+        store = await _open_rebuild(settings, identity_of(embedder))
+        stack.push_async_callback(store.close)
+        ingestion = Ingestion(open_readers(settings, stack), embedder, store, bm25)
+        yield Workshop(store=store, ingestion=ingestion, embedder=embedder, bm25=bm25)
+
+
+def open_readers(settings: Settings, stack: AsyncExitStack) -> Readers:
+    """The readers with the limits of the settings; the stack ends their processes."""
+    from retrieval.readers import Readers, ReadLimits
+
+    limits = ReadLimits(
+        bytes=settings.max_file_megabytes * 1024 * 1024, pages=settings.max_pages, seconds=settings.read_seconds
+    )
+    readers = Readers(limits)
+    stack.push_async_callback(readers.close)
+    return readers
 
 
 async def open_embedder(settings: Settings, stack: AsyncExitStack, announce: Callable[[str], None]) -> Embedder:
@@ -139,6 +166,22 @@ async def open_store(settings: Settings, identity: LibraryIdentity | None) -> St
     from retrieval.qdrant_edge import EdgeStore
 
     return await EdgeStore.open(library_folder(settings), identity)
+
+
+async def _open_rebuild(settings: Settings, identity: LibraryIdentity) -> RebuiltStore:
+    if settings.qdrant_url is not None:
+        from retrieval.qdrant_server import ServerStore
+
+        key = settings.qdrant_api_key
+        return await ServerStore.rebuild(
+            str(settings.qdrant_url),
+            identity,
+            api_key=key.get_secret_value() if key is not None else None,
+            collection=settings.qdrant_collection,
+        )
+    from retrieval.qdrant_edge import EdgeStore
+
+    return await EdgeStore.rebuild(library_folder(settings), identity)
 
 
 def open_model(settings: Settings, embedder: Embedder) -> LanguageModel:

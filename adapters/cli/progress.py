@@ -76,7 +76,11 @@ class IngestionDisplay:
     def verdict(self, verdict: FileVerdict) -> None:
         """Tell what became of a file."""
         self._bar.update(self._task, visible=False)
+        self.line(verdict.as_line())
+
+    def line(self, text: str) -> None:
+        """Print a line above the bar. The text has to be safe."""
         if self._direct:
-            say(verdict.as_line())
+            say(text)
         else:
-            self._console.print(verdict.as_line(), soft_wrap=True)
+            self._console.print(text, soft_wrap=True)
