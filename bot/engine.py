@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from bot.errors import BotError, LanguageModelError, ModelBusyError, ModelContextError, ModelRefusedError
-from bot.extractive import NAME as EXTRACTIVE
 from bot.language import question_language
 from bot.phrases import phrase
 from bot.prompting import CitationReader, CitationResult
 from bot.smalltalk import small_talk
 from bot.sources import build_sources
 from bot.types import (
+    EXTRACTIVE,
     Abstained,
     Abstention,
     AbstentionReason,

@@ -17,7 +17,7 @@ import numpy as np
 
 from bot.followups import joined
 from bot.prompting import NO_ANSWER, harmless
-from bot.types import ModelStop, ModelText, StopReason, Usage
+from bot.types import EXTRACTIVE, ModelStop, ModelText, StopReason, Usage
 from retrieval.bm25 import Bm25Encoder
 from retrieval.sentences import split_sentences
 from retrieval.types import ChunkKind
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from retrieval.ports import Embedder
     from retrieval.types import Hit
 
-NAME: Final = "extractive"
 _PASSAGES: Final = 5
 """Hits whose sentences are looked at."""
 _EMBEDDED: Final = 28
@@ -73,7 +72,7 @@ class Extractive:
     @property
     def name(self) -> str:
         """Its name beside answers."""
-        return NAME
+        return EXTRACTIVE
 
     async def generate(self, prompt: Prompt) -> AsyncIterator[ModelText | ModelStop]:
         """Yield the quotes, one paragraph each, best first. Raises EmbeddingError."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from retrieval.readers.assembly import detect_language
+from retrieval.languages import detect_language
 
 _KANA: Final = re.compile(r"[぀-ヿｦ-ﾟ]")
 _HANGUL: Final = re.compile(r"[가-힣]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NewType
+from typing import TYPE_CHECKING, Final, NewType
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,6 +26,10 @@ class AbstentionReason(StrEnum):
     """The language model read the passages and said that they do not tell."""
     NOT_A_QUESTION = "not_a_question"
     """Nothing to search for (only punctuation, for example)."""
+
+
+EXTRACTIVE: Final = "extractive"
+"""The name of the language model that is none: it quotes the documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from retrieval.chunking import ChunkLimits, chunk
 from retrieval.errors import EmptyDocumentError, ReadError, RetrievalError, UnsupportedFormatError
 from retrieval.ports import IndexedChunk
-from retrieval.readers.assembly import document_id
-from retrieval.types import ChunkKind, DocumentRecord, VersionId
+from retrieval.types import ChunkKind, DocumentRecord, VersionId, document_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NewType
+from uuid import NAMESPACE_URL, uuid5
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,6 +156,11 @@ class Chunk:
     def embedded_text(self) -> str:
         """What is embedded and indexed: title and heading path, then the text."""
         return embedded_text(self.title, self.heading_path, self.text)
+
+
+def document_id(uri: str) -> DocumentId:
+    """The document's identity: the same URI is the same document (UUID version 5 in the URL namespace)."""
+    return DocumentId(str(uuid5(NAMESPACE_URL, uri)))
 
 
 def page_at(page_starts: Sequence[tuple[int, int]], offset: int) -> int | None:

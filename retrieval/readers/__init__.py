@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from retrieval.errors import DocumentTooLargeError, EmptyDocumentError, ReadTimeoutError, UnsupportedFormatError
-from retrieval.readers.assembly import assemble, document_id
+from retrieval.readers.assembly import assemble
 from retrieval.readers.limits import ReadLimits
 from retrieval.readers.markdown import read_markdown
 from retrieval.readers.pdf import PdfReader
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from retrieval.readers.assembly import Reading
     from retrieval.types import Document, SourceFile
 
-__all__ = ["ReadLimits", "Readers", "document_id"]
+__all__ = ["ReadLimits", "Readers"]
 
 READABLE = "PDF, Markdown, HTML and plain text"
 

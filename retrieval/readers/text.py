@@ -7,8 +7,9 @@ import re
 
 from charset_normalizer import from_bytes
 
+from retrieval.languages import detect_language
 from retrieval.normalising import LineBreak, join_lines, normalise, normalise_inline, settle_hyphenation
-from retrieval.readers.assembly import Piece, Reading, detect_language
+from retrieval.readers.assembly import Piece, Reading
 from retrieval.types import BlockKind
 
 _BOMS = (

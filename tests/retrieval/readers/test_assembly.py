@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from making_documents import source
 
 from retrieval.errors import DocumentTooLargeError, EmptyDocumentError
-from retrieval.readers import document_id
+from retrieval.types import document_id
 from retrieval.readers.assembly import Piece, Reading, assemble
 from retrieval.types import BlockKind, Document
 
