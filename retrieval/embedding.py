@@ -235,8 +235,8 @@ def _open_hub(choice: ModelChoice) -> TextEmbedding:
         )
     if not _is_known(choice.name):
         message = (
-            f"There is no embedding model called {choice.name}. FOOTNOTE_EMBEDDING_MODEL takes {DEFAULT_MODEL} or a name "
-            "from fastembed's list of supported models."
+            f"There is no embedding model called {choice.name}. FOOTNOTE_EMBEDDING_MODEL takes {DEFAULT_MODEL} or a "
+            "name from fastembed's list of supported models."
         )
         raise ModelNotFoundError(message)
     return _open(choice.name, choice)
