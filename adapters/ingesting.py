@@ -82,6 +82,8 @@ class FileVerdict:
             ]
             name = f"{name} ({', '.join(filter(None, holds))})"
         reason = safe(verdict.reason).strip()
+        if not verdict.in_library and name and name in reason:
+            return f"{word:<9}  {reason}"
         return f"{word:<9}  {name}{': ' + reason if reason else ''}"
 
 
@@ -169,7 +171,7 @@ async def ingest_paths(app: App, paths: Iterable[str], audience: Audience, watch
     made = app.ingestion.ingest_many(
         run.sources(), audience=audience, by=by, report=lambda source, step: watcher.progress(source.name, step)
     )
-    async with aclosing(made) as made:  # type: ignore[type-var] # an async generator behind the type of an iterator
+    async with aclosing(made) as made:
         async for verdict in made:
             run.place(verdict)
             tell_ready()

@@ -11,7 +11,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -155,13 +155,14 @@ async def _index_all(questions: QuestionSet, ingestion: Ingestion, report: Repor
     """Index every entry; one without text is left out, as the product leaves out an empty file."""
     passages = done = 0
     report("indexing", 0, len(questions.corpus))
-    async for verdict in ingestion.ingest_many(_sources(questions), audience=PUBLIC, by="evaluation"):
-        if verdict.outcome is Outcome.FAILED:
-            message = f"{verdict.uri}: {verdict.reason}"
-            raise QuestionSetError(message)
-        passages += verdict.chunks
-        done += 1
-        report("indexing", done, len(questions.corpus))
+    async with aclosing(ingestion.ingest_many(_sources(questions), audience=PUBLIC, by="evaluation")) as verdicts:
+        async for verdict in verdicts:
+            if verdict.outcome is Outcome.FAILED:
+                message = f"{verdict.uri}: {verdict.reason}"
+                raise QuestionSetError(message)
+            passages += verdict.chunks
+            done += 1
+            report("indexing", done, len(questions.corpus))
     return passages
 
 

@@ -18,7 +18,7 @@ from retrieval.ports import IndexedChunk
 from retrieval.types import ChunkKind, DocumentRecord, VersionId, document_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -145,12 +145,12 @@ class Ingestion:
         by: str,
         report: Callable[[SourceFile, Progress], None] = lambda _, __: None,
         force: bool = False,
-    ) -> AsyncIterator[Verdict]:
+    ) -> AsyncGenerator[Verdict, None]:
         """Index documents as they come; one verdict for each, in their order. For each the rules of `ingest` hold.
 
-        The chunks of small documents are embedded together, which takes about half the time of one by one. A few
-        documents are held at once: those whose chunks together fill a batch. A verdict's seconds include the wait for
-        the others of its batch.
+        The chunks of small documents are embedded together, those of like length in one run of the model. The documents
+        whose chunks fill a batch are held at once. A verdict's seconds include the wait for the others of its batch.
+        Leaving the iteration early leaves out what has not had its verdict.
         """
         async for batch in self._batches(sources, audience, report, force=force):
             for verdict in await self._finish(batch, audience, by, report):
