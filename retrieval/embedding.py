@@ -3,53 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
-from fastembed import TextEmbedding
-from fastembed.common.model_description import ModelSource, PoolingType
 
 from retrieval.errors import EmbeddingError, ModelNotFoundError
-from retrieval.weights import MODEL_FILE, checked_folder, packaged_folder
+from retrieval.weights.opening import DEFAULT_MODEL, ModelChoice, open_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
+    from fastembed import TextEmbedding
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-DEFAULT_MODEL: Final = "multilingual-e5-small"
-_DEFAULT_DIMENSIONS: Final = 384
-_DEFAULT_HUB: Final = ModelSource(hf="intfloat/multilingual-e5-small")
-_HUB_FILE: Final = "onnx/model.onnx"
-_SPECIAL_TOKENS: Final = 2
+__all__ = ["DEFAULT_MODEL", "FastEmbedder", "ModelChoice"]
+
+T = TypeVar("T")
+_Batch = list[tuple[int, str]]
+"""Texts with their places in the whole."""
+
 _BATCH_TOKENS: Final = 4096
 """Padded tokens in one run of the model: bounds a batch's memory, attention included, to some tens of megabytes."""
 _BATCH_TEXTS: Final = 32
 _COUNT_TEXTS: Final = 64
 _CACHED_QUERIES: Final = 512
 _QUERY_SECONDS: Final = 60.0
-_PASSAGES_SECONDS: Final = 1800.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChoice:
-    """Which model, and where its weights may lie."""
-
-    name: str = DEFAULT_MODEL
-    """`multilingual-e5-small`, or any model that fastembed lists."""
-    folder: Path | None = None
-    """A folder with an exported model; looked at before all else."""
-    cache: Path
-    """Where converted and downloaded weights are kept."""
-    threads: int | None = None
-    """Threads of one run of the model; None leaves it to ONNX Runtime (all cores)."""
+_BATCH_SECONDS: Final = 600.0
+"""For one batch of passages, the wait for those before it included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +66,7 @@ class FastEmbedder:
         # Texts are clipped here, so that the same tokenizer can count texts of any length.
         tokenizer.no_truncation()
         self._window = int(window)
+        self._specials = tokenizer.num_special_tokens_to_add(is_pair=False)
         self._max_tokens = self._window - self._count([prefixes.passage])[0]
         # Queries have a thread of their own: an ingestion under way must not hold them up.
         self._query_thread = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
@@ -94,17 +80,8 @@ class FastEmbedder:
 
     @classmethod
     def _load(cls, choice: ModelChoice, announce: Callable[[str], None]) -> FastEmbedder:
-        if choice.folder is not None:
-            folder = checked_folder(choice.folder)
-            engine = _open_folder(f"{choice.name}-{_fingerprint(folder)}", folder, choice)
-            return cls(engine, model=f"{choice.name} ({_fingerprint(folder)})", prefixes=_prefixes(choice.name))
-        if choice.name == DEFAULT_MODEL:
-            packaged = packaged_folder(choice.cache, announce)
-            if packaged is not None:
-                engine = _open_folder(f"{DEFAULT_MODEL}-packaged", packaged, choice)
-                return cls(engine, model=DEFAULT_MODEL, prefixes=_prefixes(DEFAULT_MODEL))
-        announce(f"Loading the embedding model {choice.name} from the model hub or its cache …")
-        return cls(_open_hub(choice), model=choice.name, prefixes=_prefixes(choice.name))
+        engine, model = open_model(choice, announce)
+        return cls(engine, model=model, prefixes=_prefixes(choice.name))
 
     @property
     def model(self) -> str:
@@ -123,7 +100,7 @@ class FastEmbedder:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, without prefix and special tokens. Takes about a second for a megabyte."""
-        return [count - _SPECIAL_TOKENS for count in self._count(texts)]
+        return [count - self._specials for count in self._count([_encodable(text) for text in texts])]
 
     def _count(self, texts: Sequence[str]) -> list[int]:
         counts = [0] * len(texts)
@@ -137,65 +114,79 @@ class FastEmbedder:
 
     async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), dimensions), unit rows. Longer texts are clipped to the window. Raises EmbeddingError."""
-        prefixed = [self._prefixes.passage + text for text in texts]
-        return await self._in_thread(self._passage_thread, prefixed, _PASSAGES_SECONDS)
+        prefixed = [self._prefixes.passage + _encodable(text) for text in texts]
+        return await self._embed(self._passage_thread, prefixed, _BATCH_SECONDS)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Shape (dimensions,), length 1; repeated queries come from a cache. Raises EmbeddingError."""
+        """Shape (dimensions,), length 1, read-only; repeated queries come from a cache. Raises EmbeddingError."""
         cached = self._cache.get(text)
         if cached is not None:
             self._cache.move_to_end(text)
             return cached
-        vector: NDArray[np.float32] = (
-            await self._in_thread(self._query_thread, [self._prefixes.query + text], _QUERY_SECONDS)
-        )[0]
+        prefixed = [self._prefixes.query + _encodable(text)]
+        vector: NDArray[np.float32] = (await self._embed(self._query_thread, prefixed, _QUERY_SECONDS))[0]
+        vector.setflags(write=False)  # it is shared with whoever asks the same
         self._cache[text] = vector
         if len(self._cache) > _CACHED_QUERIES:
             self._cache.popitem(last=False)
         return vector
 
-    async def _in_thread(self, pool: ThreadPoolExecutor, texts: list[str], seconds: float) -> NDArray[np.float32]:
-        loop = asyncio.get_running_loop()
+    async def _embed(self, pool: ThreadPoolExecutor, texts: list[str], seconds: float) -> NDArray[np.float32]:
+        """Batch by batch, so that callers take turns and a cancelled one stops soon."""
+        vectors = np.empty((len(texts), self._dimensions), np.float32)
+        for batch in await self._in_thread(pool, partial(self._batches, texts), seconds):
+            places = [place for place, _ in batch]
+            vectors[places] = await self._in_thread(pool, partial(self._run, batch), seconds)
+        return vectors
+
+    async def _in_thread(self, pool: ThreadPoolExecutor, work: Callable[[], T], seconds: float) -> T:
         try:
-            return await asyncio.wait_for(loop.run_in_executor(pool, self._embed, texts), seconds)
+            future = asyncio.get_running_loop().run_in_executor(pool, _guarded, work)
+        except RuntimeError as error:
+            message = "The embedding model is closed."
+            raise EmbeddingError(message) from error
+        try:
+            return await asyncio.wait_for(future, seconds)
         except TimeoutError as error:
             message = "The embedding model took too long; try again, or with fewer documents at once."
             raise EmbeddingError(message) from error
 
-    def _embed(self, texts: list[str]) -> NDArray[np.float32]:
-        vectors = np.empty((len(texts), self._dimensions), np.float32)
-        for batch in self._batches(texts):
-            try:
-                found = self._engine.embed([text for _, text in batch], batch_size=len(batch))
-                for (index, _), vector in zip(batch, found, strict=True):
-                    vectors[index] = vector
-            except (RuntimeError, ValueError, MemoryError) as error:  # what ONNX Runtime raises
-                message = "The embedding model failed; run `footnote doctor` to check its files."
-                raise EmbeddingError(message) from error
-        return vectors
+    def _run(self, batch: _Batch) -> NDArray[np.float32]:
+        """Shape (len(batch), dimensions)."""
+        found = self._engine.embed([text for _, text in batch], batch_size=len(batch))
+        return np.stack(list(found)).astype(np.float32, copy=False)
 
-    def _batches(self, texts: list[str]) -> Iterator[list[tuple[int, str]]]:
+    def _batches(self, texts: list[str]) -> list[_Batch]:
         """Batches of texts of similar length, longest first so that memory peaks at once and not at the end."""
         window, counts = self._window, self._count(texts)
         order = sorted(range(len(texts)), key=lambda index: -counts[index])
-        batch: list[tuple[int, str]] = []
+        batches: list[_Batch] = []
         longest = 0
         for index in order:
             length = min(counts[index], window)
-            if batch and (len(batch) == _BATCH_TEXTS or longest * (len(batch) + 1) > _BATCH_TOKENS):
-                yield batch
-                batch = []
-            if not batch:
+            full = bool(batches) and (
+                len(batches[-1]) == _BATCH_TEXTS or longest * (len(batches[-1]) + 1) > _BATCH_TOKENS
+            )
+            if full or not batches:
+                batches.append([])
                 longest = length
-            text = texts[index] if counts[index] <= window else self._clip(texts[index], window)
-            batch.append((index, text))
-        if batch:
-            yield batch
+            text = texts[index] if counts[index] <= window else self._clip(texts[index])
+            batches[-1].append((index, text))
+        return batches
 
-    def _clip(self, text: str, window: int) -> str:
-        """The beginning of `text` that fits into `window` tokens, specials included."""
-        offsets = self._tokenizer.encode(text).offsets
-        return text[: offsets[window - _SPECIAL_TOKENS][1]]
+    def _clip(self, text: str) -> str:
+        """The beginning of `text` that fits into the window, special tokens included."""
+        encoding = self._tokenizer.encode(text)
+        ends = [
+            end for (_, end), special in zip(encoding.offsets, encoding.special_tokens_mask, strict=True) if not special
+        ]
+        room = self._window - self._specials
+        clipped = text[: ends[room - 1]]
+        # A cut word may fall into more tokens than it had.
+        while room > 1 and self._count([clipped])[0] > self._window:
+            room -= 1
+            clipped = text[: ends[room - 1]]
+        return clipped
 
     async def close(self) -> None:
         """End the worker threads; what is running is finished first."""
@@ -203,69 +194,15 @@ class FastEmbedder:
             await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
 
 
-def _fingerprint(folder: Path) -> str:
-    """Eight hex digits that tell one model folder from another: the vocabulary's bytes and the graph's size."""
-    digest = hashlib.sha256((folder / "tokenizer.json").read_bytes())
-    digest.update(str((folder / MODEL_FILE).stat().st_size).encode())
-    return digest.hexdigest()[:8]
+def _encodable(text: str) -> str:
+    """The text with `?` for lone surrogates, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _open_folder(name: str, folder: Path, choice: ModelChoice) -> TextEmbedding:
-    if not _is_known(name):
-        TextEmbedding.add_custom_model(
-            model=name,
-            pooling=PoolingType.MEAN,
-            normalization=True,
-            sources=_DEFAULT_HUB,
-            dim=_DEFAULT_DIMENSIONS if choice.folder is None else _width(folder),
-            model_file=MODEL_FILE,
-        )
-    return _open(name, choice, specific_model_path=str(folder))
-
-
-def _open_hub(choice: ModelChoice) -> TextEmbedding:
-    if choice.name == DEFAULT_MODEL and not _is_known(DEFAULT_MODEL):
-        TextEmbedding.add_custom_model(
-            model=DEFAULT_MODEL,
-            pooling=PoolingType.MEAN,
-            normalization=True,
-            sources=_DEFAULT_HUB,
-            dim=_DEFAULT_DIMENSIONS,
-            model_file=_HUB_FILE,
-        )
-    if not _is_known(choice.name):
-        message = (
-            f"There is no embedding model called {choice.name}. FOOTNOTE_EMBEDDING_MODEL takes {DEFAULT_MODEL} or a "
-            "name from fastembed's list of supported models."
-        )
-        raise ModelNotFoundError(message)
-    return _open(choice.name, choice)
-
-
-def _open(name: str, choice: ModelChoice, *, specific_model_path: str | None = None) -> TextEmbedding:
+def _guarded(work: Callable[[], T]) -> T:
+    """Run in a worker thread; whatever the libraries raise becomes a sentence."""
     try:
-        return TextEmbedding(
-            model_name=name,
-            cache_dir=str(choice.cache),
-            threads=choice.threads,
-            specific_model_path=specific_model_path,
-        )
-    except Exception as error:  # the hub's client, the file system and ONNX Runtime each raise their own
-        message = (
-            f"The embedding model {choice.name} could not be loaded. Without access to the model hub, set "
-            "FOOTNOTE_EMBEDDING_MODEL_PATH to a folder that holds it, or use the packaged weights (Linux on x86-64)."
-        )
-        raise ModelNotFoundError(message) from error
-
-
-def _is_known(name: str) -> bool:
-    return any(str(model["model"]).casefold() == name.casefold() for model in TextEmbedding.list_supported_models())
-
-
-def _width(folder: Path) -> int:
-    """The hidden size in the folder's `config.json`."""
-    try:
-        return int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["hidden_size"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"The file config.json in {folder} does not tell the model's hidden_size."
-        raise ModelNotFoundError(message) from error
+        return work()
+    except Exception as error:  # the exceptions of ONNX Runtime and of the tokenizer share no base but this
+        message = "The embedding model failed; run `footnote doctor` to check its files."
+        raise EmbeddingError(message) from error

