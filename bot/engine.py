@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import secrets
+import asyncio
 import time
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from bot.errors import BotError, LanguageModelError, ModelBusyError, ModelContextError, ModelRefusedError
+from bot.errors import (
+    BotError,
+    LanguageModelError,
+    ModelBusyError,
+    ModelContextError,
+    ModelMisconfiguredError,
+    ModelRefusedError,
+    ModelUnavailableError,
+)
 from bot.language import question_language
 from bot.phrases import phrase
 from bot.prompting import CitationReader, CitationResult
 from bot.smalltalk import small_talk
 from bot.sources import build_sources
+from bot.telemetry import new_error_id
 from bot.types import (
     EXTRACTIVE,
     Abstained,
@@ -22,10 +32,8 @@ from bot.types import (
     AbstentionReason,
     Answer,
     Answered,
-    ErrorId,
     Failed,
     ModelStop,
-    ModelText,
     Prompt,
     Stage,
     StatusChanged,
@@ -39,7 +47,7 @@ from retrieval.errors import RetrievalError
 from retrieval.types import Query
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from bot.ports import LanguageModel
     from bot.types import AnswerEvent, Question
@@ -75,6 +83,12 @@ class _Writing:
     shown: bool = False
     notice: str = ""
 
+    @property
+    def is_cut_short(self) -> bool:
+        """It ended too early to tell whether the passages answer."""
+        unfinished = self.stop is not None and self.stop.reason is StopReason.MAX_TOKENS
+        return unfinished and self.citations is not None and not (self.citations.order or self.citations.no_answer)
+
     def begin_anew(self, model: LanguageModel, notice: str) -> None:
         """Forget what was written; another model goes on."""
         self.model, self.notice = model, notice
@@ -91,23 +105,28 @@ class AnswerEngine:
         self._model = model
         self._fallback = fallback
 
-    async def answer(self, question: Question) -> AsyncIterator[AnswerEvent]:
-        """Yield status and text, then exactly one of Answered, Abstained, Failed. Raises nothing but cancellation."""
+    async def answer(self, question: Question) -> AsyncGenerator[AnswerEvent]:
+        """Yield status and text, then exactly one of Answered, Abstained, Failed. Raises nothing but cancellation.
+
+        Who leaves early closes the generator, and with it the model's stream.
+        """
+        language = "en"
         try:
-            async for event in self._answer(question):
-                yield event
+            language = await asyncio.to_thread(question_language, question.text)
+            async with aclosing(self._answer(question, language)) as events:
+                async for event in events:
+                    yield event
         except (BotError, RetrievalError) as error:
-            error_id = _new_error_id()
+            error_id = new_error_id()
             _log.warning("question_failed", error_id=error_id, kind=type(error).__name__, exc_info=error)
             yield Failed(text=f"{error} (error {error_id})", error_id=error_id)
         except Exception as error:  # noqa: BLE001 - the last line of defence: a question always gets an answer
-            error_id = _new_error_id()
+            error_id = new_error_id()
             _log.error("question_crashed", error_id=error_id, exc_info=error)
-            yield Failed(text=phrase("failed", question_language(question.text), id=error_id), error_id=error_id)
+            yield Failed(text=phrase("failed", language, id=error_id), error_id=error_id)
 
-    async def _answer(self, question: Question) -> AsyncIterator[AnswerEvent]:
+    async def _answer(self, question: Question, language: str) -> AsyncGenerator[AnswerEvent]:
         clock = _Clock()
-        language = question_language(question.text)
         talk = small_talk(question.text)
         if talk is not None:
             yield Answered(answer=_plain_answer(phrase(talk, language), clock))
@@ -128,10 +147,11 @@ class AnswerEngine:
             prompt = Prompt(question=standalone, hits=result.hits, turns=question.conversation.turns, language=language)
             writing = _Writing(model=self._model)
             yield StatusChanged(stage=Stage.WRITING)
-            async for event in self._write_or_quote(prompt, writing, clock):
-                yield event
+            async with aclosing(self._write_or_quote(prompt, writing, clock)) as events:
+                async for event in events:
+                    yield event
             if await self._still_there(writing, result.hits, question.audience):
-                for event in _conclude(writing, result.hits, language, clock):
+                for event in await asyncio.to_thread(_conclude, writing, result.hits, language, clock):
                     yield event
                 return
             yield TextReset()
@@ -154,37 +174,41 @@ class AnswerEngine:
         empty = not result.hits and await self._store.count(audience) == 0
         return _abstained(AbstentionReason.EMPTY_LIBRARY if empty else AbstentionReason.NO_EVIDENCE, language, clock)
 
-    async def _write_or_quote(self, prompt: Prompt, writing: _Writing, clock: _Clock) -> AsyncIterator[AnswerEvent]:
+    async def _write_or_quote(self, prompt: Prompt, writing: _Writing, clock: _Clock) -> AsyncGenerator[AnswerEvent]:
         """Let the model write; when it fails, start anew with the fallback and say why."""
         try:
-            async for event in self._write(prompt, writing, clock):
-                yield event
+            async with aclosing(self._write(prompt, writing, clock)) as events:
+                async for event in events:
+                    yield event
         except LanguageModelError as error:
             if writing.shown:
                 yield TextReset()
             writing.begin_anew(self._fallback, _fallback_notice(error, prompt.language))
-            async for event in self._write(prompt, writing, clock):
-                yield event
+            async with aclosing(self._write(prompt, writing, clock)) as events:
+                async for event in events:
+                    yield event
 
-    async def _write(self, prompt: Prompt, writing: _Writing, clock: _Clock) -> AsyncIterator[AnswerEvent]:
+    async def _write(self, prompt: Prompt, writing: _Writing, clock: _Clock) -> AsyncGenerator[AnswerEvent]:
         """Stream one model's answer, markers renumbered; what came of it is left in `writing`."""
         started = time.monotonic()
         reader = CitationReader(len(prompt.hits))
         try:
-            async for item in writing.model.generate(prompt):
-                if isinstance(item, ModelText):
-                    text = reader.feed(item.text)
-                    if text:
+            async with aclosing(writing.model.generate(prompt)) as items:
+                async for item in items:
+                    if isinstance(item, ModelStop):
+                        writing.stop = item
+                    elif text := reader.feed(item.text):
                         writing.shown = True
                         yield TextDelta(text=text)
-                else:
-                    writing.stop = item
         finally:
             clock.generate += time.monotonic() - started
         writing.citations = reader.finish()
         if writing.citations.rest and not writing.citations.no_answer:
             writing.shown = True
             yield TextDelta(text=writing.citations.rest)
+        if writing.is_cut_short:
+            message = "The answer reached its length limit before it cited anything."
+            raise ModelUnavailableError(message)
 
     async def _still_there(self, writing: _Writing, hits: tuple[Hit, ...], audience: Audience) -> bool:
         """Whether every cited document may still be cited: none was deleted, replaced or closed while we wrote."""
@@ -241,22 +265,21 @@ _TEXTS: Final = {
 
 
 def _fallback_notice(error: LanguageModelError, language: str) -> str:
-    error_id = _new_error_id()
+    error_id = new_error_id()
     _log.warning("model_failed", error_id=error_id, kind=type(error).__name__, exc_info=error)
-    return phrase("fallback", language, why=_why(error), id=error_id)
+    return phrase("fallback", language, why=phrase(_why(error), language), id=error_id)
 
 
 def _why(error: LanguageModelError) -> str:
+    """The name of the phrase that tells it in a few words."""
     match error:
         case ModelBusyError():
-            return "busy"
+            return "model_busy"
         case ModelRefusedError():
-            return "declined"
+            return "model_declined"
         case ModelContextError():
-            return "too long"
+            return "model_context"
+        case ModelMisconfiguredError():
+            return "model_misconfigured"
         case _:
-            return "unavailable"
-
-
-def _new_error_id() -> ErrorId:
-    return ErrorId(secrets.token_hex(4))
+            return "model_unavailable"

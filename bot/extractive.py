@@ -23,7 +23,7 @@ from retrieval.sentences import split_sentences
 from retrieval.types import ChunkKind
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from numpy.typing import NDArray
 
@@ -74,7 +74,7 @@ class Extractive:
         """Its name beside answers."""
         return EXTRACTIVE
 
-    async def generate(self, prompt: Prompt) -> AsyncIterator[ModelText | ModelStop]:
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[ModelText | ModelStop]:
         """Yield the quotes, one paragraph each, best first. Raises EmbeddingError."""
         quotes = await asyncio.to_thread(self._candidates, prompt)
         chosen = await self._choose(prompt, quotes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from bot.types import Conversation, ModelStop, ModelText, Prompt
 
@@ -18,8 +18,10 @@ class LanguageModel(Protocol):
         """Shown beside the answer and kept in the history, e.g. `claude-sonnet-5-5` or `extractive`."""
         ...
 
-    def generate(self, prompt: Prompt) -> AsyncIterator[ModelText | ModelStop]:
+    def generate(self, prompt: Prompt) -> AsyncGenerator[ModelText | ModelStop]:
         """Stream the answer; the last item is a ModelStop. Raises a LanguageModelError, also in mid-stream.
+
+        Closing the generator lets go of the connection.
 
         A text of nothing but `NO_ANSWER` (see `bot.prompting`) means: the passages do not tell.
         """

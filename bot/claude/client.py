@@ -35,7 +35,7 @@ from bot.prompting import NO_ANSWER, ComposedPrompt, PromptLimits, compose, comp
 from bot.types import ModelStop, ModelText
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from anthropic.types import MessageParam, RawMessageStreamEvent, SearchResultBlockParam, TextBlockParam
     from pydantic import SecretStr
@@ -116,7 +116,7 @@ class Claude:
         """The model's id."""
         return self._model
 
-    async def generate(self, prompt: Prompt) -> AsyncIterator[ModelText | ModelStop]:
+    async def generate(self, prompt: Prompt) -> AsyncGenerator[ModelText | ModelStop]:
         """Stream the answer. Raises a LanguageModelError, also in mid-stream."""
         native = await self._cites_natively()
         composed = compose(prompt, style="native" if native else "markers", limits=self._limits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 from fakes.messages_api import MessagesApi
@@ -15,7 +15,7 @@ from bot.prompting import NO_ANSWER, CitationReader, CitationResult
 from bot.types import ModelStop, ModelText, StopReason
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable
 
     from bot.ports import LanguageModel
     from bot.types import Prompt
@@ -112,7 +112,7 @@ async def test_answers_at_the_same_time_do_not_mix(model: LanguageModel) -> None
 
 
 async def test_a_stream_may_be_left_early(model: LanguageModel) -> None:
-    stream = cast("AsyncGenerator[ModelText | ModelStop]", model.generate(prompt(QUESTION, LIMITS)))
+    stream = model.generate(prompt(QUESTION, LIMITS))
     async with aclosing(stream):
         assert isinstance(await anext(stream), ModelText)
     result, _ = await answer(model, prompt(QUESTION, LIMITS))
