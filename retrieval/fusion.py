@@ -7,6 +7,7 @@ that none is punished for a rank just outside the other list. Ranks would throw 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,7 @@ DENSE_WEIGHT: Final = 0.5
 _SHINGLE: Final = 9
 """Characters of a shingle: about two English words, about four Japanese ones."""
 _DUPLICATE_SHARE: Final = 0.85
+_NUMBER: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +43,15 @@ def fuse(candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT) ->
     """
     if not candidates:
         return []
+    # In one order, so that the sums below do not depend on the order of the searches.
+    candidates = sorted(candidates, key=lambda item: (item.chunk.document_id, item.chunk.ordinal))
     known = [item.cosine for item in candidates if item.cosine is not None]
     floor = min(known, default=0.0)
     cosine = np.array([floor if item.cosine is None else item.cosine for item in candidates])
     bm25 = np.array([item.bm25 for item in candidates])
     scores = dense_weight * _z(cosine) + (1 - dense_weight) * _z(bm25)
     ranked = [Ranked(candidate=item, score=float(score)) for item, score in zip(candidates, scores, strict=True)]
-    return sorted(
-        ranked, key=lambda item: (-item.score, item.candidate.chunk.document_id, item.candidate.chunk.ordinal)
-    )
+    return sorted(ranked, key=lambda item: -item.score)
 
 
 def _z(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -58,17 +60,21 @@ def _z(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def fold_duplicates(ranked: Iterable[Ranked], limit: int) -> list[Ranked]:
-    """The first `limit` that do not repeat a better one: nearly the same text in a copy or another version."""
+    """The first `limit` that do not repeat a better one: nearly the same text in a copy or another version.
+
+    Texts that differ in a number say different things, whatever else they share, and are both kept.
+    """
     kept: list[Ranked] = []
-    shingles: list[frozenset[str]] = []
+    seen: list[tuple[frozenset[str], list[str]]] = []
     for item in ranked:
-        if len(kept) == limit:
+        if len(kept) >= limit:
             break
-        own = _shingles(item.candidate.chunk.text)
-        if any(_overlap(own, other) >= _DUPLICATE_SHARE for other in shingles):
+        text = item.candidate.chunk.text
+        own, numbers = _shingles(text), sorted(_NUMBER.findall(text))
+        if any(numbers == others and _overlap(own, other) >= _DUPLICATE_SHARE for other, others in seen):
             continue
         kept.append(item)
-        shingles.append(own)
+        seen.append((own, numbers))
     return kept
 
 
