@@ -116,7 +116,8 @@ class Extractive:
 def _units(hit: Hit) -> list[str]:
     """What can be quoted of a passage: its sentences, each list with a sentence before it, the rows of a table."""
     if hit.chunk.kind is ChunkKind.TABLE:
-        return _table_rows(hit.passage)
+        parts = sorted((hit.chunk, *hit.neighbours), key=lambda chunk: chunk.ordinal)
+        return [row for part in parts for row in _table_rows(part.text)]
     text = hit.passage
     language = "ja" if _CJK.search(text) else None
     units: list[str] = []
@@ -142,17 +143,21 @@ def _units(hit: Hit) -> list[str]:
         units.append(sentence)
     if items:
         end_list()
-    return [unit for unit in units if any(char.isalnum() for char in unit)]
+    return list(filter(_says_something, units))
 
 
 def _table_rows(markdown: str) -> list[str]:
-    """Each row with the header before it, as `header: cell` pairs would lose the table's look."""
-    lines = [line for line in markdown.splitlines() if line.strip()]
+    """Each row with the header before it; the lines as they are when it is no table of Markdown."""
+    lines = markdown.splitlines()
     rows = [line for line in lines if line.lstrip().startswith("|")]
     if len(rows) < 3:
-        return lines
+        return list(filter(_says_something, lines))
     header, rule = rows[0], rows[1]
-    return [f"{header}\n{rule}\n{row}" for row in rows[2:]]
+    return [f"{header}\n{rule}\n{row}" for row in filter(_says_something, rows[2:])]
+
+
+def _says_something(text: str) -> bool:
+    return any(char.isalnum() for char in text)
 
 
 def _coverage(question: frozenset[int], quotes: Sequence[Quote]) -> list[float]:

@@ -26,16 +26,17 @@ def build_sources(text: str, order: Sequence[int], hits: Sequence[Hit]) -> tuple
 
 
 def _claims(text: str) -> dict[int, str]:
-    """The words before each marker, back to the marker or the paragraph before; a marker's claims are put together."""
+    """The words before each marker, back to the one before; markers side by side share them.
+
+    A marker's claims are put together.
+    """
     claims: dict[int, str] = {}
-    start = 0
+    start, claim = 0, ""
     for match in _MARKER.finditer(text):
         before = text[start : match.start()].strip()
-        if before:
+        if _WORD.search(before):
             claim = before
-            start = match.end()
-        else:
-            claim = text[max(0, text.rfind("\n\n", 0, max(0, start - 1))) : start]
+        start = match.end()
         marker = int(match[1])
         claims[marker] = f"{claims.get(marker, '')} {claim}"
     return claims
@@ -74,9 +75,10 @@ def _best_part(hit: Hit, claim: str) -> tuple[Chunk, int, str]:
 
 
 def _grown(text: str, start: int, end: int) -> str:
-    """The sentence and as many of those after it as fit; a sentence that is too long by itself is cut."""
+    """The sentence and as many of those after it as fit; a sentence that is too long by itself is cut at a blank."""
     if end - start > _LONGEST_EXCERPT:
-        return text[start : start + _LONGEST_EXCERPT].rstrip() + " …"
+        blank = text.rfind(" ", start + _LONGEST_EXCERPT // 2, start + _LONGEST_EXCERPT)
+        return text[start : blank if blank > 0 else start + _LONGEST_EXCERPT].rstrip()
     offset = end
     for span in split_sentences(text[offset:], "ja" if _CJK.search(text) else None):
         if offset + span.end - start > _LONGEST_EXCERPT:
