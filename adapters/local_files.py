@@ -114,6 +114,10 @@ def path_of(uri: str) -> Path | None:
 
 def _meant(given: str) -> Iterator[LocalFile | NotAFile]:
     shown = safe_line(given)
+    if not given.strip():
+        # Not the present folder: an unset variable in a script comes here.
+        yield NotAFile(uri="", name="", reason="A path is empty. Name a file or a folder; . is this one.", named=True)
+        return
     if given.startswith("file:"):
         path = path_of(given)
     elif "://" in given:

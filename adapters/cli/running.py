@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from dataclasses import dataclass
@@ -44,6 +43,8 @@ class CommandError(Exception):
 
 def run(options: Options, work: Callable[[Settings], Coroutine[Any, Any, int]]) -> NoReturn:
     """Run a command's work in an event loop and leave with its exit code."""
+    import asyncio  # noqa: PLC0415 - late, as the settings are
+
     run_plain(options, lambda settings: asyncio.run(work(settings)))
 
 

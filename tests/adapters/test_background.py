@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from adapters.background import BackgroundLoop
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+async def numbers(count: int, ended: list[str]) -> AsyncIterator[int]:
+    try:
+        for number in range(count):
+            await asyncio.sleep(0)
+            yield number
+        ended.append("whole")
+    except (asyncio.CancelledError, GeneratorExit):
+        ended.append("early")
+        raise
+
+
+async def for_ever(ended: list[str], begun: threading.Event) -> None:
+    try:
+        begun.set()
+        await asyncio.sleep(3600)
+    finally:
+        await asyncio.sleep(0.01)
+        ended.append("closed")
+
+
+def interrupt_when(begun: threading.Event) -> threading.Thread:
+    def interrupt() -> None:
+        begun.wait(10)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    return thread
+
+
+def test_results_and_errors_come_back() -> None:
+    async def fail() -> None:
+        raise LookupError
+
+    with BackgroundLoop() as loop:
+        assert loop.run(asyncio.sleep(0, "done")) == "done"
+        with pytest.raises(LookupError):
+            loop.run(fail())
+
+
+def test_a_timeout_of_the_work_is_its_error() -> None:
+    async def late() -> None:
+        raise TimeoutError
+
+    with BackgroundLoop() as loop, pytest.raises(TimeoutError):
+        loop.run(late())
+
+
+def test_items_come_in_order_and_all() -> None:
+    ended: list[str] = []
+    with BackgroundLoop() as loop:
+        assert list(loop.stream(numbers(1000, ended))) == list(range(1000))
+    assert ended == ["whole"]
+
+
+def test_an_error_in_a_stream_comes_after_its_items() -> None:
+    async def some() -> AsyncIterator[int]:
+        yield 1
+        raise LookupError
+
+    with BackgroundLoop() as loop:
+        items = loop.stream(some())
+        assert next(items) == 1
+        with pytest.raises(LookupError):
+            next(items)
+
+
+def test_leaving_a_stream_early_ends_its_making() -> None:
+    made = threading.Event()
+    ended: list[str] = []
+
+    async def slow() -> AsyncIterator[int]:
+        yield 1
+        await for_ever(ended, made)
+
+    with BackgroundLoop() as loop:
+        for _ in loop.stream(slow()):
+            made.wait(10)
+            break
+    assert ended == ["closed"]
+
+
+def test_ctrl_c_cancels_the_work_and_waits_for_its_end() -> None:
+    begun, ended = threading.Event(), []
+    with BackgroundLoop() as loop:
+        thread = interrupt_when(begun)
+        with pytest.raises(KeyboardInterrupt):
+            loop.run(for_ever(ended, begun))
+        assert ended == ["closed"]
+        thread.join()
+        assert loop.run(asyncio.sleep(0, "still there")) == "still there"
+
+
+def test_the_end_of_the_loop_ends_what_still_runs() -> None:
+    ended: list[str] = []
+    begun = threading.Event()
+    tasks = []
+
+    async def leave_behind() -> None:
+        tasks.append(asyncio.create_task(for_ever(ended, begun)))
+        await asyncio.sleep(0.01)
+
+    with BackgroundLoop() as loop:
+        loop.run(leave_behind())
+    assert ended == ["closed"]
