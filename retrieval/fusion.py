@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from retrieval.ports import Candidate
 
-DENSE_WEIGHT: Final = 0.5
+DENSE_WEIGHT: Final = 0.45
 _SHINGLE: Final = 9
 """Characters of a shingle: about two English words, about four Japanese ones."""
 _DUPLICATE_SHARE: Final = 0.85

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 
 _SAMPLE_LENGTH: Final = 1_000
 _SAMPLES: Final = 5
+_KANA: Final = re.compile(r"[぀-ヿｦ-ﾟ]")
+_HANGUL: Final = re.compile(r"[가-힣]")
+_HAN: Final = re.compile(r"[㐀-鿿]")
+_WORDS: Final = re.compile(r"[^\W\d_]{2,}")
+_FEWEST_WORDS: Final = 4
+_SHARE: Final = 0.3
+_VERY_SURE: Final = 0.7
 _SURE: Final = 0.5
 """Mean confidence below which a language is not named; fastText gives right answers .8 and more, and noise .1 to .4."""
 
@@ -49,6 +57,28 @@ _detector = _Detector()
 def detect_language(text: str) -> tuple[str, float]:
     """The likeliest language of a text (its first 1,000 characters) as an ISO 639-1 code, and the probability."""
     return _detector.detect(text.replace("\n", " "))
+
+
+def language_by_script(text: str) -> str | None:
+    """`ja`, `ko` or `zh` where the script tells it, else None. A stray sign in a text of another script does not."""
+    letters = sum(map(str.isalpha, text)) or 1
+    kana, hangul, han = (len(signs.findall(text)) for signs in (_KANA, _HANGUL, _HAN))
+    if hangul > _SHARE * letters:
+        return "ko"
+    if kana + han > _SHARE * letters:
+        return "ja" if kana else "zh"
+    return None
+
+
+def sure_language(text: str) -> str | None:
+    """The language of a question or passage when script or model leave little doubt, else None."""
+    script = language_by_script(text)
+    if script is not None:
+        return script
+    if len(_WORDS.findall(text)) < _FEWEST_WORDS:
+        return None
+    code, certainty = detect_language(text)
+    return code if certainty >= _VERY_SURE else None
 
 
 def language_of(blocks: Sequence[Block]) -> str | None:

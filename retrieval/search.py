@@ -6,11 +6,14 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from retrieval.evidence import E5_SMALL, LEXICAL, Evidence, weigh
+from retrieval.evidence import E5_SMALL, UNKNOWN_MODEL, Evidence, Weights, weigh
 from retrieval.fusion import Ranked, fold_duplicates, fuse
+from retrieval.languages import sure_language
 from retrieval.types import Hit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from retrieval.bm25 import Bm25Encoder
     from retrieval.ports import Embedder, Store
     from retrieval.types import Audience, Chunk, Query
@@ -39,7 +42,7 @@ class Searcher:
         self._store = store
         self._embedder = embedder
         self._bm25 = bm25
-        self._weights = E5_SMALL if "e5-small" in embedder.model else LEXICAL
+        self._calibration = E5_SMALL if "e5-small" in embedder.model else UNKNOWN_MODEL
 
     async def search(self, query: Query) -> SearchResult:
         """Find what the query's audience may see. Raises EmbeddingError, StoreError."""
@@ -48,10 +51,18 @@ class Searcher:
         sparse = await asyncio.to_thread(self._bm25.encode_query, text)
         found = await self._store.search(dense=dense, sparse=sparse, audience=query.audience, limit=CANDIDATES)
         ranked = fuse(found.found)
-        evidence = weigh(ranked, found.idf, self._weights)
+        evidence = weigh(ranked, found.idf, await asyncio.to_thread(self._weights, text, ranked))
         best = [_hit(item) for item in fold_duplicates(ranked, query.limit)]
         completed = await asyncio.gather(*(self._complete(hit, query.audience) for hit in best[:_COMPLETED]))
         return SearchResult(hits=_without_repeats([*completed, *best[_COMPLETED:]]), evidence=evidence)
+
+    def _weights(self, question: str, ranked: Sequence[Ranked]) -> Weights:
+        """The gate's weights; those across languages when the passage nearest in meaning is in another language."""
+        nearest = max(ranked, key=lambda item: item.candidate.cosine or 0.0, default=None)
+        asked = sure_language(question)
+        found = sure_language(nearest.candidate.chunk.text) if nearest is not None else None
+        same = asked is None or found is None or asked == found
+        return self._calibration.same_language if same else self._calibration.other_language
 
     async def _complete(self, hit: Hit, audience: Audience) -> Hit:
         """Add the chunks before and after when they belong to the same section: the hit is cut off there."""
