@@ -206,7 +206,7 @@ def main() -> int:
     pairs = asyncio.run(gather(sets, load_settings(home=given.home), given.cache))
     model = fit_pairs(pairs, given.near_miss)
     weights = ", ".join(f"{name}={weight:.2f}" for name, weight in zip(NAMES, model.weights, strict=True))
-    print(f"\nE5_SMALL: Final = Weights(bias={model.bias:.2f}, {weights})")
+    print(f"\nsame_language=Weights(bias={model.bias:.2f}, {weights})")
     names = [each.name for each in sets]
     print_table("Share stopped, by threshold", dict.fromkeys(names, model), pairs, given.near_miss, given.thresholds)
     if len(sets) > 2:
