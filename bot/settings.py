@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import platformdirs
-from pydantic import AnyHttpUrl, Field, SecretStr, ValidationError, field_validator
+from pydantic import AnyHttpUrl, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bot.errors import SettingsError
@@ -60,7 +60,11 @@ class Settings(BaseSettings):
     ] = None
     qdrant_url: Annotated[
         AnyHttpUrl | None,
-        Field(validation_alias="QDRANT_URL", description="Qdrant server that holds the library for many processes."),
+        Field(
+            validation_alias="QDRANT_URL",
+            repr=False,  # it may hold a password
+            description="Qdrant server that holds the library for many processes.",
+        ),
     ] = None
     qdrant_api_key: Annotated[
         SecretStr | None, Field(validation_alias="QDRANT_API_KEY", description="Key of that server.")
@@ -84,6 +88,7 @@ class Settings(BaseSettings):
         AnyHttpUrl | None,
         Field(
             validation_alias="ANTHROPIC_BASE_URL",
+            repr=False,  # it may hold a password
             description="Another server that speaks Anthropic's Messages API; it needs no key.",
         ),
     ] = None
@@ -144,15 +149,26 @@ class Settings(BaseSettings):
         SecretStr | None, Field(validation_alias="DISCORD_TOKEN", description="Reserved for Discord.")
     ] = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Blanks and line ends around a value come from copying; a value of nothing else is none."""
+        stripped = {name: value.strip() if isinstance(value, str) else value for name, value in given.items()}
+        return {name: value for name, value in stripped.items() if value != ""}
+
     @field_validator("home", "embedding_model_path", mode="after")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
-        return None if path is None else path.expanduser().absolute()
+        try:
+            return None if path is None else path.expanduser().absolute()
+        except RuntimeError as error:
+            message = "there is no such user"
+            raise ValueError(message) from error
 
     @field_validator("log_level", "citations", mode="before")
     @classmethod
     def _lower(cls, value: object) -> object:
-        return value.strip().lower() if isinstance(value, str) else value
+        return value.lower() if isinstance(value, str) else value
 
 
 def load_settings(**overrides: object) -> Settings:
@@ -171,6 +187,11 @@ def load_settings(**overrides: object) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         raise SettingsError(_explain(error)) from None  # the original holds the values
+    except (OSError, UnicodeDecodeError):
+        message = (
+            "The file .env in this folder cannot be read. It has to be a text file in UTF-8, one NAME=value a line."
+        )
+        raise SettingsError(message) from None  # the original may hold a part of the file
 
 
 def _explain(error: ValidationError) -> str:
@@ -188,12 +209,17 @@ def _expected(kind: str, context: dict[str, Any], message: str) -> str:
     """What the value should be, in a few words."""
     if "expected" in context:
         return f"it has to be one of {context['expected']}"
+    if kind == "value_error":
+        return str(context.get("error", message))
     words = {
         "int_parsing": "it has to be a whole number",
         "float_parsing": "it has to be a number",
         "bool_parsing": "it has to be true or false",
         "url_parsing": "it has to be an address such as http://localhost:6333",
         "url_scheme": "it has to be an address that begins with http:// or https://",
+        "greater_than": f"it has to be more than {context.get('gt')}",
+        "greater_than_equal": f"it has to be at least {context.get('ge')}",
+        "less_than_equal": f"it has to be at most {context.get('le')}",
         "string_pattern_mismatch": "it has to be 1 to 100 letters, digits, hyphens or underscores",
     }
     return words.get(kind, message[:1].lower() + message[1:])
