@@ -31,7 +31,7 @@ _POINTERS: Final = re.compile(
     r"davon|dazu|damit|dort|ihn|ihm|ihnen|cela|ça|celui-ci|celle-ci|eso|esto|ello|ellos|ellas|questo|quello|"
     r"isso|isto|ele|ela|daarvan|daarmee)\b|"
     # Not inside これまで (until now), それぞれ (each), その他 and 其他 (others), 其中, 尤其, 吉他 (guitar) …
-    r"それ(?!ぞれ)|これ(?!まで|から)|あれ|その(?!他|ほか|まま)|この(?!頃|度)|そこ|彼|它|(?<![其吉])他|她|这|"
+    r"それ(?!ぞれ)|これ(?!まで|から)|あれ|その(?!他|ほか|まま)|この(?!頃|度)|そこ|彼|它|(?<![其吉の])他|她|这|"
     r"(?<![尤极与])其(?![他它她中实次余])|그것|이것",
     re.IGNORECASE,
 )
@@ -59,7 +59,7 @@ _EMPTY_CJK: Final = re.compile(
 
 def leans_on_context(question: str) -> bool:
     """Whether the question can hardly be understood without the one before it."""
-    text = question.strip()
+    text = question.lstrip(" \t\n¿¡").rstrip()
     if _OPENERS.search(text) or _POINTERS.search(text):
         return True
     if _EMPTY_CJK.match(text):

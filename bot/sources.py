@@ -69,7 +69,7 @@ def _best_part(hit: Hit, claim: str) -> tuple[Chunk, int, str]:
             if best is None or score > best[0]:
                 best = (score, chunk, span.start, span.end)
     if best is None:
-        return hit.chunk, 0, hit.chunk.text[:_LONGEST_EXCERPT]
+        return hit.chunk, 0, hit.chunk.text[:_LONGEST_EXCERPT].strip()
     _, chunk, start, end = best
     return chunk, start, _grown(chunk.text, start, end)
 
