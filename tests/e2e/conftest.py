@@ -23,11 +23,7 @@ Business trips are approved by the head of the department. The form for a busine
 
 Receipts are handed in within 30 days after the trip. Taxi rides are paid only when no train runs.
 """
-BACKUP = """\
-# Operations handbook
-
-The nightly backup of the mail server starts at two o'clock. It is kept for ninety days on tape.
-"""
+BACKUP = "The nightly backup of the mail server starts at two o'clock and is kept for ninety days on tape."
 GARDEN = "The roses in the garden behind the office are watered every Tuesday by the gardener."
 
 

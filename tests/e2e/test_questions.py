@@ -152,10 +152,14 @@ def test_reindexing_reads_files_again_and_carries_over_what_is_gone(
     }
     after = footnote("documents", "--json", home=own_office).json
     kept = ("document", "title", "uri", "audience", "ingested_by", "pages")
-    assert [[item[key] for key in kept] for item in after] == [[item[key] for key in kept] for item in before]
+    assert _by_title(after, kept) == _by_title(before, kept)
     asked = footnote("ask", "Where does the spare key lie?", "--audience", "ops", "--json", home=own_office)
     assert "flower pot" in asked.json["answer"]
     assert not list(own_office.glob("reindex-*"))
+
+
+def _by_title(documents: list[dict[str, object]], keys: tuple[str, ...]) -> dict[object, list[object]]:
+    return {item["title"]: [item[key] for key in keys] for item in documents}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
@@ -199,7 +203,6 @@ def test_a_person_at_a_terminal(office: Office) -> None:
         stderr=follower,
         env=environment(TERM="xterm", COLUMNS="100"),
         start_new_session=True,
-        preexec_fn=lambda: os.close(leader),
     )
     os.close(follower)
     screen = _Screen(leader)
