@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 from fakes.passages import chunk, hit
 from hypothesis import given
@@ -86,6 +84,5 @@ def test_an_excerpt_stands_word_for_word_in_the_document(passage: str, claim: st
 
 @pytest.mark.parametrize("text", ["[1]", "[1][2]", "[2] and [1].", "\n\n[1]\n\n[2]"])
 def test_markers_without_claims_are_no_trouble(text: str) -> None:
-    assert (
-        len(build_sources(text, (0, 1), [hit(FIRST), hit(FIRST)])) == len(set(re.findall(r"\d", text))) or text == "[1]"
-    )
+    sources = build_sources(text, (0, 1), [hit(FIRST), hit(FIRST)])
+    assert [source.excerpt[:10] for source in sources] == [FIRST[:10]] * 2
