@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from adapters.printing import typed
 from retrieval.types import PUBLIC, Audience
 
 if TYPE_CHECKING:
@@ -22,4 +23,4 @@ def asked_by(circles: Iterable[str]) -> Audience:
 
 
 def _names(circles: Iterable[str]) -> list[str]:
-    return [name for circle in circles for name in (part.strip() for part in circle.split(",")) if name]
+    return [name for circle in circles for name in (part.strip() for part in typed(circle).split(",")) if name]

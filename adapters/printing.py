@@ -40,6 +40,11 @@ def _shown(character: str) -> str:
     return "\ufffd" if unicodedata.category(character) in {"Cc", "Cs"} else character
 
 
+def typed(text: str) -> str:
+    """What somebody typed, as Unicode that can be encoded: bytes that were none become replacement characters."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def prepare_streams() -> None:
     """Make printing safe with every encoding: what it lacks becomes a question mark."""
     for stream in (sys.stdout, sys.stderr):

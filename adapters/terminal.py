@@ -20,7 +20,7 @@ from adapters.circles import asked_by
 from adapters.cli.progress import IngestionDisplay
 from adapters.ingesting import ingest_paths, summary
 from adapters.listing import document_line
-from adapters.printing import print_json_line, safe, safe_line, say, tell
+from adapters.printing import print_json_line, safe, safe_line, say, tell, typed
 from bot.app import open_app
 from bot.errors import BotError
 from bot.types import Abstained, Answered, Conversation, Question, Turn
@@ -105,7 +105,7 @@ class _Chat:
 
     def take(self, line: str) -> bool:
         """Answer a line, whatever it is. False: leave."""
-        line = line.strip()
+        line = typed(line).strip()
         if not line:
             return True
         if line.casefold() in {"/quit", "/exit", "/q"}:

@@ -10,7 +10,7 @@ from adapters.answering import as_json, collect, exit_code, show
 from adapters.background import BackgroundLoop
 from adapters.circles import asked_by
 from adapters.cli.running import ANSWERED, USAGE, CommandError, Options
-from adapters.printing import print_json, safe_line, say, tell
+from adapters.printing import print_json, safe_line, say, tell, typed
 from bot.app import open_app
 from bot.types import Question
 from retrieval.types import Query
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from retrieval.types import Hit
 
 _LONGEST: Final = 100_000
-"""Characters of a question on standard input."""
+"""Bytes of a question on standard input."""
 _SHOWN: Final = 300
 
 
 def ask(settings: Settings, options: Options, question: str, circles: Sequence[str]) -> int:
     """Answer one question; the exit code tells what came of it."""
-    text = sys.stdin.read(_LONGEST) if question == "-" else question
+    given = sys.stdin.buffer.read(_LONGEST).decode("utf-8-sig", "replace") if question == "-" else question
+    text = typed(given)
     if not text.strip():
         message = "The question is empty. Ask for example: footnote ask 'Who approves travel?'"
         raise CommandError(message, USAGE)
@@ -53,7 +54,7 @@ async def search(settings: Settings, options: Options, query: str, limit: int, c
         message = "The query is empty. Search for example: footnote search 'travel expenses'"
         raise CommandError(message, USAGE)
     async with open_app(settings, tell) as app:
-        result = await app.searcher.search(Query(text=query, audience=asked_by(circles), limit=limit))
+        result = await app.searcher.search(Query(text=typed(query), audience=asked_by(circles), limit=limit))
     if options.json:
         print_json([_as_dict(hit) for hit in result.hits])
         return ANSWERED

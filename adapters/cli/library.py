@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from adapters.circles import asked_by
 from adapters.cli.running import ANSWERED, FAILED, USAGE, CommandError, Options
 from adapters.listing import document_dict, document_line, document_row
-from adapters.printing import console, print_json, safe_line, say, tell
+from adapters.printing import console, print_json, safe_line, say, tell, typed
 from bot.app import open_library
 from bot.library import Forgotten
 from retrieval.errors import StoreAbsentError
@@ -46,7 +46,7 @@ async def forget(settings: Settings, options: Options, key: str) -> int:
     forgotten = Forgotten()
     with suppress(StoreAbsentError):
         async with open_library(settings) as library:
-            forgotten = await library.forget(key, None)
+            forgotten = await library.forget(typed(key), None)
     if options.json:
         print_json(
             {
