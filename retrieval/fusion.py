@@ -50,7 +50,10 @@ def fuse(candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT) ->
     cosine = np.array([floor if item.cosine is None else item.cosine for item in candidates])
     bm25 = np.array([item.bm25 for item in candidates])
     scores = dense_weight * _z(cosine) + (1 - dense_weight) * _z(bm25)
-    ranked = [Ranked(candidate=item, score=float(score)) for item, score in zip(candidates, scores, strict=True)]
+    # Rounded, so that equal ones are not parted by the last bits of a sum.
+    ranked = [
+        Ranked(candidate=item, score=round(float(score), 9)) for item, score in zip(candidates, scores, strict=True)
+    ]
     return sorted(ranked, key=lambda item: -item.score)
 
 
