@@ -41,7 +41,7 @@ def footnote(
         capture_output=True,
         env=environment(**variables),
         cwd=cwd or home,
-        timeout=100,
+        timeout=200,
         check=False,
     )
     return Result(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))

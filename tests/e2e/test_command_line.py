@@ -13,6 +13,7 @@ from running_footnote import COMMAND, Office, environment, footnote
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.timeout(400)  # several processes, each of which may load the model
 COMMANDS = ("ingest", "ask", "search", "chat", "run", "documents", "forget", "reindex", "eval", "doctor")
 
 

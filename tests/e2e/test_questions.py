@@ -17,6 +17,7 @@ from running_footnote import COMMAND, Office, environment, footnote
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.timeout(400)  # several processes, each of which may load the model
 SOURCE_KEYS = {"marker", "document", "title", "uri", "page", "heading", "excerpt", "score"}
 WHO = "Who approves a business trip?"
 NEVER = "What is the chemical composition of Jupiter's atmosphere?"
