@@ -110,7 +110,7 @@ class Extractive:
         )
         similarity = vectors @ await self._embedder.embed_query(prompt.question)
         scores = _scores(similarity, np.array([lexical[i] for i in order]), np.array([quotes[i].hit for i in order]))
-        return _pick([(quotes[i], float(score)) for i, score in zip(order, scores, strict=True)])
+        return _pick([(quotes[i], float(score)) for i, score in zip(order, scores, strict=True)], question)
 
 
 def _units(hit: Hit) -> list[str]:
@@ -177,7 +177,7 @@ def _scores(
     return np.asarray(near + _LEXICAL * lexical - _RANK * np.log2(hits), dtype=np.float64)
 
 
-def _pick(scored: list[tuple[Quote, float]]) -> list[Quote]:
+def _pick(scored: list[tuple[Quote, float]], question: frozenset[int]) -> list[Quote]:
     """The best sentence, and further ones that are nearly as good and say something else."""
     scored.sort(key=lambda item: -item[1])
     near = [quote for quote, score in scored if score >= scored[0][1] - _GAP]
@@ -185,7 +185,7 @@ def _pick(scored: list[tuple[Quote, float]]) -> list[Quote]:
     for quote in near:
         if len(chosen) == _QUOTED:
             break
-        if all(_differs(quote, other) for other in chosen):
+        if all(_differs(quote.terms - question, other.terms - question) for other in chosen):
             chosen.append(quote)
     return [_with_list(quote, near) for quote in chosen]
 
@@ -196,9 +196,9 @@ def _with_list(quote: Quote, near: Sequence[Quote]) -> Quote:
     return next(longer, quote)
 
 
-def _differs(one: Quote, other: Quote) -> bool:
-    shared = len(one.terms & other.terms)
-    return shared < 0.6 * max(1, min(len(one.terms), len(other.terms)))
+def _differs(one: frozenset[int], other: frozenset[int]) -> bool:
+    """Whether the first sentence adds something to the other; both without the question's terms, which tell nothing."""
+    return bool(one) and len(one & other) < 0.6 * max(1, min(len(one), len(other)))
 
 
 def _embedded(hit: Hit, quote: Quote) -> str:
@@ -208,6 +208,8 @@ def _embedded(hit: Hit, quote: Quote) -> str:
 
 def _shown(quote: Quote) -> str:
     text = harmless(quote.text)
+    if text.startswith(NO_ANSWER.replace("_", " ")):
+        text = f"… {text}"  # a document's own words, not the sentinel
     if len(text) > _LONGEST_QUOTE:
         cut = text.rfind(" ", 0, _LONGEST_QUOTE)
         text = text[: cut if cut > _LONGEST_QUOTE // 2 else _LONGEST_QUOTE] + " …"

@@ -7,10 +7,12 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from typing import TYPE_CHECKING
 
 import pytest
+from fakes.embedder import WordEmbedder
 from fakes.messages_api import MessagesApi
 from fakes.passages import conversation, hit, prompt, turn
 
 from bot.claude import CitationMode, Claude
+from bot.extractive import Extractive
 from bot.prompting import NO_ANSWER, CitationReader, CitationResult
 from bot.types import ModelStop, ModelText, StopReason
 
@@ -31,11 +33,17 @@ async def claude(citations: CitationMode, *, native: bool) -> AsyncIterator[Lang
             await model.close()
 
 
+@asynccontextmanager
+async def extractive() -> AsyncIterator[LanguageModel]:
+    yield Extractive(WordEmbedder(256))
+
+
 Implementation = AbstractAsyncContextManager["LanguageModel"]
 IMPLEMENTATIONS: dict[str, Callable[[], Implementation]] = {
     "claude-native": lambda: claude("native", native=True),
     "claude-markers": lambda: claude("markers", native=False),
     "claude-auto-on-a-mere-speaker": lambda: claude("auto", native=False),
+    "extractive": extractive,
 }
 
 
