@@ -26,10 +26,7 @@ def build_sources(text: str, order: Sequence[int], hits: Sequence[Hit]) -> tuple
 
 
 def _claims(text: str) -> dict[int, str]:
-    """The words before each marker, back to the one before; markers side by side share them.
-
-    A marker's claims are put together.
-    """
+    """The words before each marker's first place, back to the marker before; markers side by side share them."""
     claims: dict[int, str] = {}
     start, claim = 0, ""
     for match in _MARKER.finditer(text):
@@ -37,8 +34,7 @@ def _claims(text: str) -> dict[int, str]:
         if _WORD.search(before):
             claim = before
         start = match.end()
-        marker = int(match[1])
-        claims[marker] = f"{claims.get(marker, '')} {claim}"
+        claims.setdefault(int(match[1]), claim)
     return claims
 
 

@@ -154,7 +154,7 @@ class FastEmbedder:
     def _run(self, batch: _Batch) -> NDArray[np.float32]:
         """Shape (len(batch), dimensions)."""
         found = self._engine.embed([text for _, text in batch], batch_size=len(batch))
-        return np.stack(list(found)).astype(np.float32, copy=False)
+        return np.stack(list(found)).astype(np.float32, copy=False).reshape(len(batch), self._dimensions)
 
     def _batches(self, texts: list[str]) -> list[_Batch]:
         """Batches of texts of similar length, longest first so that memory peaks at once and not at the end."""

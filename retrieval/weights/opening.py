@@ -61,8 +61,9 @@ def _open_folder(choice: ModelChoice, folder: Path) -> tuple[TextEmbedding, str]
     fingerprint = _fingerprint(folder, graph)
     name = choice.name
     if known is None:
-        name = f"{choice.name}-{fingerprint}"
-        _register(name, graph, _width(folder))
+        width = _width(folder)
+        name = f"{choice.name} {fingerprint} {graph} {width}"
+        _register(name, graph, width)
     advice = f"Check that {folder} holds the whole files of one exported ONNX model."
     return _open(name, choice, advice, specific_model_path=str(folder)), fingerprint
 

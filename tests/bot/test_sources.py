@@ -86,3 +86,9 @@ def test_an_excerpt_stands_word_for_word_in_the_document(passage: str, claim: st
 def test_markers_without_claims_are_no_trouble(text: str) -> None:
     sources = build_sources(text, (0, 1), [hit(FIRST), hit(FIRST)])
     assert [source.excerpt[:10] for source in sources] == [FIRST[:10]] * 2
+
+
+def test_a_source_that_is_cited_twice_shows_what_the_first_claim_stands_on() -> None:
+    text = "Refunds take thirty days [1]. Rome opens at nine, the office there, the one in Rome [1]."
+    (source,) = build_sources(text, (0,), [hit(FIRST)])
+    assert source.excerpt.startswith("Refunds are paid")
