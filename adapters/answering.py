@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from adapters.printing import console, safe, safe_line, say, tell
+from adapters.wrapping import WordWrap, terminal_width, wrapped
 from bot.types import Abstained, Answered, Failed, Stage, StatusChanged, TextDelta, TextReset
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _EXCERPT: Final = 320
 def show(events: Iterable[AnswerEvent]) -> End:
     """Print an answer to standard output, streamed when that is a terminal; stages go to standard error."""
     streamed = sys.stdout.isatty()
+    wrap = WordWrap(terminal_width() or sys.maxsize)
     shown = ""
     end: End | None = None
     with _status() as status:
@@ -43,7 +45,7 @@ def show(events: Iterable[AnswerEvent]) -> End:
                         if status is not None:
                             status.stop()
                         shown += event.text
-                        say(safe(event.text), end="")
+                        say(wrap.feed(safe(event.text)), end="")
                 case TextReset():
                     if shown:
                         say("\n\n(Written anew:)\n")
@@ -53,6 +55,7 @@ def show(events: Iterable[AnswerEvent]) -> End:
     if end is None:
         message = "the engine ended without an answer"
         raise RuntimeError(message)
+    say(wrap.finish(), end="")
     _conclude(end, shown)
     return end
 
@@ -103,17 +106,17 @@ def _conclude(end: End, shown: str) -> None:
     match end:
         case Answered(answer=answer):
             if not shown:
-                say(safe(answer.text))
+                say(wrapped(safe(answer.text)))
             elif not shown.endswith("\n"):
                 say()
             if answer.notice:
-                say(f"\n({safe_line(answer.notice, 500)})")
+                say(wrapped(f"\n({safe_line(answer.notice, 500)})"))
             for source in answer.sources:
                 say(f"\n{_cited(source)}")
         case Abstained(abstention=abstention):
             if shown:
                 say()
-            say(safe(abstention.text))
+            say(wrapped(safe(abstention.text)))
         case Failed():
             if shown:
                 say()
@@ -129,7 +132,8 @@ def _cited(source: Source) -> str:
         head += f", {pages}"
     if source.heading:
         head += f" — {safe_line(source.heading)}"
-    return f"{head}\n    “{safe_line(source.excerpt, _EXCERPT)}”\n    {safe_line(source.uri, 1000)}"
+    quoted = wrapped(f"    “{safe_line(source.excerpt, _EXCERPT)}”", "    ")
+    return f"{wrapped(head, '    ')}\n{quoted}\n    {safe_line(source.uri, 1000)}"
 
 
 def _source(source: Source) -> dict[str, Any]:
