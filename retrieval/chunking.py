@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from uuid import UUID, uuid5
 
 from retrieval.headings import HeadingPaths
 from retrieval.packing import pack, runs
 from retrieval.sections import common_path, group, sections, subsections
 from retrieval.segments import Segment, halved, segment
-from retrieval.types import BlockKind, Chunk, ChunkId, ChunkKind, embedded_text, page_at
+from retrieval.types import BlockKind, Chunk, ChunkKind, chunk_id, embedded_text, page_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,10 +93,9 @@ def chunk(
     paths = HeadingPaths(document, count_tokens, limits.max_tokens)
     cutter = _Cutter(document, paths, count_tokens, limits)
     drafts = cutter.fitted(cutter.drafts())
-    namespace = UUID(version)
     return tuple(
         Chunk(
-            id=ChunkId(str(uuid5(namespace, str(ordinal)))),
+            id=chunk_id(version, ordinal),
             document_id=document.id,
             version=version,
             ordinal=ordinal,

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,9 +23,12 @@ if TYPE_CHECKING:
     from retrieval.ports import Candidate
 
 DENSE_WEIGHT: Final = 0.45
-_SHINGLE: Final = 9
-"""Characters of a shingle: about two English words, about four Japanese ones."""
+_SHINGLE: Final = 5
+"""Characters of a shingle in text without spaces; elsewhere it is two words."""
+_UNSPACED: Final = re.compile(r"[぀-ヿ㐀-鿿]")
 _DUPLICATE_SHARE: Final = 0.85
+_LENGTHS: Final = 0.5
+"""Texts whose lengths differ more are not compared."""
 _NUMBER: Final = re.compile(r"\d+")
 
 
@@ -68,26 +73,38 @@ def fold_duplicates(ranked: Iterable[Ranked], limit: int) -> list[Ranked]:
     Texts that differ in a number say different things, whatever else they share, and are both kept.
     """
     kept: list[Ranked] = []
-    seen: list[tuple[frozenset[str], list[str]]] = []
+    seen: list[_Text] = []
     for item in ranked:
         if len(kept) >= limit:
             break
-        text = item.candidate.chunk.text
-        own, numbers = _shingles(text), sorted(_NUMBER.findall(text))
-        if any(numbers == others and _overlap(own, other) >= _DUPLICATE_SHARE for other, others in seen):
+        text = _Text(item.candidate.chunk.text)
+        if any(text.repeats(other) for other in seen):
             continue
         kept.append(item)
-        seen.append((own, numbers))
+        seen.append(text)
     return kept
 
 
-def _shingles(text: str) -> frozenset[str]:
-    folded = "".join(text.casefold().split())
-    if len(folded) <= _SHINGLE:
-        return frozenset({folded})
-    return frozenset(folded[start : start + _SHINGLE] for start in range(len(folded) - _SHINGLE + 1))
+class _Text:
+    """A text to be compared; what is dear is computed when it is needed."""
 
+    def __init__(self, text: str) -> None:
+        self._words = text.casefold().split()
+        self._length = sum(map(len, self._words))
+        self._numbers = sorted(_NUMBER.findall(text))
 
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """Shared shingles over all (Jaccard, Broder 1997): a short passage inside a long one is no duplicate of it."""
-    return len(one & other) / len(one | other)
+    @cached_property
+    def _shingles(self) -> frozenset[str]:
+        words = self._words
+        text = "".join(words)
+        if not _UNSPACED.search(text):
+            return frozenset(map(" ".join, pairwise(words))) or frozenset(words)
+        return frozenset(text[start : start + _SHINGLE] for start in range(max(1, len(text) - _SHINGLE + 1)))
+
+    def repeats(self, other: _Text) -> bool:
+        """Shared shingles over all (Jaccard, Broder 1997): a short passage inside a long one is no duplicate of it."""
+        lengths = sorted((self._length, other._length))
+        if self._numbers != other._numbers or lengths[0] < _LENGTHS * lengths[1]:
+            return False
+        one, two = self._shingles, other._shingles
+        return len(one & two) >= _DUPLICATE_SHARE * len(one | two)

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NewType
-from uuid import NAMESPACE_URL, uuid5
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,6 +161,11 @@ class Chunk:
 def document_id(uri: str) -> DocumentId:
     """The document's identity: the same URI is the same document (UUID version 5 in the URL namespace)."""
     return DocumentId(str(uuid5(NAMESPACE_URL, uri)))
+
+
+def chunk_id(version: VersionId, ordinal: int) -> ChunkId:
+    """The id of a version's chunk: whoever knows one chunk can name its neighbours."""
+    return ChunkId(str(uuid5(UUID(version), str(ordinal))))
 
 
 def page_at(page_starts: Sequence[tuple[int, int]], offset: int) -> int | None:

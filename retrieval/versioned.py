@@ -37,7 +37,7 @@ from retrieval.points import (
     scopes,
 )
 from retrieval.ports import Candidate, Candidates
-from retrieval.types import SparseVector
+from retrieval.types import SparseVector, chunk_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,9 +153,8 @@ class VersionedStore:
         """Those chunks of the document's version that exist and that the audience may see, by ordinal."""
         if not ordinals:
             return []
-        where = Where(
-            type=CHUNK_TYPE, document_id=document_id, version=version, audience=audience, ordinals=frozenset(ordinals)
-        )
+        ids = frozenset(chunk_id(version, ordinal) for ordinal in ordinals)
+        where = Where(type=CHUNK_TYPE, document_id=document_id, version=version, audience=audience, ids=ids)
         found = await self._backend.scroll(where)
         record = await self.record(document_id)
         if record is None or record.version != version or not record.audience.scopes & audience.scopes:

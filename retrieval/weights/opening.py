@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastembed import TextEmbedding
 from fastembed.common import model_management
 from fastembed.common.model_description import ModelSource, PoolingType
+from fastembed.text.custom_text_embedding import CustomTextEmbedding
+from typing_extensions import override
 
 from retrieval.errors import ModelNotFoundError
 from retrieval.weights import MODEL_FILE, graph_in, packaged_folder
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fastembed.common.model_description import DenseModelDescription
+    from onnxruntime import SessionOptions
 
 DEFAULT_MODEL: Final = "multilingual-e5-small"
 _DEFAULT_DIMENSIONS: Final = 384
 _DEFAULT_HUB: Final = ModelSource(hf="intfloat/multilingual-e5-small")
 _HUB_FILE: Final = "onnx/model.onnx"
+_SPINNING: Final = "allow_spinning"
 _SAMPLES: Final = 16
 _SAMPLE_BYTES: Final = 65_536
 
@@ -40,6 +44,22 @@ class ModelChoice:
     """Where converted and downloaded weights are kept."""
     threads: int | None = None
     """Threads of one run of the model; None leaves it to ONNX Runtime (all cores)."""
+
+
+class _QuietEmbedding(CustomTextEmbedding):
+    """A custom model whose threads sleep between two operations.
+
+    ONNX Runtime lets them spin for a while after a run, which takes the processor away from the search that follows.
+    """
+
+    EXPOSED_SESSION_OPTIONS = ("enable_cpu_mem_arena", _SPINNING)  # type: ignore[assignment]  # typed as one name
+
+    @classmethod
+    @override
+    def add_extra_session_options(cls, session_options: SessionOptions, extra_options: dict[str, Any]) -> None:
+        super().add_extra_session_options(session_options, extra_options)
+        if not extra_options.get(_SPINNING, True):
+            session_options.add_session_config_entry("session.intra_op.allow_spinning", "0")
 
 
 def open_model(choice: ModelChoice, announce: Callable[[str], None]) -> tuple[TextEmbedding, str]:
@@ -126,6 +146,7 @@ def _open(
             threads=choice.threads,
             specific_model_path=specific_model_path,
             local_files_only=local_files_only,
+            allow_spinning=False,  # an option of ours, which other classes ignore
         )
     except Exception as error:  # the hub's client, the file system and ONNX Runtime each raise their own
         message = f"The embedding model {choice.name} could not be loaded. {advice}"
@@ -143,6 +164,9 @@ def _register(name: str, graph: str, width: int) -> None:
             dim=width,
             model_file=graph,
         )
+    if _QuietEmbedding not in TextEmbedding.EMBEDDINGS_REGISTRY:
+        # Before the class that it extends, with which it shares the list of custom models.
+        TextEmbedding.EMBEDDINGS_REGISTRY.insert(0, _QuietEmbedding)
 
 
 def _description(name: str) -> DenseModelDescription | None:
