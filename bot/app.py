@@ -8,6 +8,7 @@ the commands that only list documents start at once.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -54,11 +55,13 @@ def library_folder(settings: Settings) -> Path:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings, announce: Callable[[str], None] = lambda _: None) -> AsyncIterator[App]:
+async def open_app(
+    settings: Settings, announce: Callable[[str], None] = lambda _: None, *, to_ingest: bool = False
+) -> AsyncIterator[App]:
     """Open everything; close it in reverse order at the end, whatever happens.
 
-    `announce` gets a sentence before each step that takes seconds. Raises RetrievalError and BotError with sentences
-    for the user.
+    `announce` gets a sentence before each step that takes seconds. `to_ingest` starts the document parsers while the
+    model loads. Raises RetrievalError and BotError with sentences for the user.
     """
     from bot.engine import AnswerEngine
     from retrieval.bm25 import Bm25Encoder
@@ -66,11 +69,13 @@ async def open_app(settings: Settings, announce: Callable[[str], None] = lambda 
     from retrieval.search import Searcher
 
     async with AsyncExitStack() as stack:
-        embedder = await open_embedder(settings, stack, announce)
+        readers = open_readers(settings, stack)
+        embedder, _ = await asyncio.gather(
+            open_embedder(settings, stack, announce), readers.warm_up() if to_ingest else asyncio.sleep(0)
+        )
         bm25 = Bm25Encoder()
         store = await open_store(settings, identity_of(embedder))
         stack.push_async_callback(store.close)
-        readers = open_readers(settings, stack)
         model = open_model(settings, embedder)
         stack.push_async_callback(model.close)
         searcher = Searcher(store, embedder, bm25)

@@ -21,7 +21,7 @@ async def ingest(settings: Settings, options: Options, paths: Sequence[str], cir
     """Ingest, telling a verdict for each file. FAILED when one could not be ingested."""
     audience = shown_to(circles)
     with IngestionDisplay(results=not options.json) as display:
-        async with open_app(settings, display.announce) as app:
+        async with open_app(settings, display.announce, to_ingest=True) as app:
             verdicts = await ingest_paths(app, paths, audience, display)
     if options.json:
         print_json([verdict.as_dict() for verdict in verdicts])

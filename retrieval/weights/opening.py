@@ -27,7 +27,7 @@ DEFAULT_MODEL: Final = "multilingual-e5-small"
 _DEFAULT_DIMENSIONS: Final = 384
 _DEFAULT_HUB: Final = ModelSource(hf="intfloat/multilingual-e5-small")
 _HUB_FILE: Final = "onnx/model.onnx"
-_SPINNING: Final = "allow_spinning"
+_SLEEP: Final = "sleep_after_runs"
 _SAMPLES: Final = 16
 _SAMPLE_BYTES: Final = 65_536
 
@@ -47,19 +47,19 @@ class ModelChoice:
 
 
 class _QuietEmbedding(CustomTextEmbedding):
-    """A custom model whose threads sleep between two operations.
+    """A custom model whose threads sleep as soon as a run ends.
 
-    ONNX Runtime lets them spin for a while after a run, which takes the processor away from the search that follows.
+    ONNX Runtime lets them spin for a while, which takes the processor away from the search that follows.
     """
 
-    EXPOSED_SESSION_OPTIONS = ("enable_cpu_mem_arena", _SPINNING)  # type: ignore[assignment]  # typed as one name
+    EXPOSED_SESSION_OPTIONS = ("enable_cpu_mem_arena", _SLEEP)  # type: ignore[assignment]  # typed as one name
 
     @classmethod
     @override
     def add_extra_session_options(cls, session_options: SessionOptions, extra_options: dict[str, Any]) -> None:
         super().add_extra_session_options(session_options, extra_options)
-        if not extra_options.get(_SPINNING, True):
-            session_options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        if extra_options.get(_SLEEP):
+            session_options.add_session_config_entry("session.force_spinning_stop", "1")
 
 
 def open_model(choice: ModelChoice, announce: Callable[[str], None]) -> tuple[TextEmbedding, str]:
@@ -146,7 +146,7 @@ def _open(
             threads=choice.threads,
             specific_model_path=specific_model_path,
             local_files_only=local_files_only,
-            allow_spinning=False,  # an option of ours, which other classes ignore
+            sleep_after_runs=True,  # an option of ours, which other classes ignore
         )
     except Exception as error:  # the hub's client, the file system and ONNX Runtime each raise their own
         message = f"The embedding model {choice.name} could not be loaded. {advice}"
