@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -43,12 +43,23 @@ _LIST_LINE: Final = re.compile(
 )
 _LONGEST_LINE: Final = 240
 _ANNOUNCING: Final = 2
+_LONGEST_HEADING: Final = 80
+_SLIDE_LINES: Final = 4
+"""Short lines that are quoted together."""
+_ENDED: Final = re.compile(r"[.!?。！？…:：;；|][)\]」』”\"']*$")
 _CJK: Final = re.compile(r"[぀-ヿ㐀-鿿]")
 # Weights of the three signals; measured on the answerable questions of three sets (docs/quality.md).
 _LEXICAL: Final = 0.6
 _RANK: Final = 0.2
 _GAP: Final = 0.5
 """A further sentence is quoted when it is at most this much worse than the best."""
+
+
+class _Unit(NamedTuple):
+    """Text that can be quoted, and the heading in the passage that it stands under."""
+
+    text: str
+    under: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +69,8 @@ class Quote:
     hit: int
     position: int
     text: str
+    under: str
+    """The heading inside the passage that it stands under; empty when there is none."""
     terms: frozenset[int]
 
 
@@ -94,9 +107,9 @@ class Extractive:
     def _candidates(self, prompt: Prompt) -> list[Quote]:
         quotes = []
         for number, hit in enumerate(prompt.hits[:_PASSAGES], start=1):
-            for position, text in enumerate(_units(hit)):
-                terms = frozenset(self._bm25.encode_query(text).indices)
-                quotes.append(Quote(hit=number, position=position, text=text, terms=terms))
+            for position, unit in enumerate(_units(hit)):
+                terms = frozenset(self._bm25.encode_query(f"{unit.under}\n{unit.text}").indices)
+                quotes.append(Quote(hit=number, position=position, text=unit.text, under=unit.under, terms=terms))
         return quotes
 
     async def _choose(self, prompt: Prompt, quotes: Sequence[Quote]) -> list[Quote]:
@@ -113,37 +126,77 @@ class Extractive:
         return _pick([(quotes[i], float(score)) for i, score in zip(order, scores, strict=True)], question)
 
 
-def _units(hit: Hit) -> list[str]:
+def _units(hit: Hit) -> list[_Unit]:
     """What can be quoted of a passage: its sentences, each list with a sentence before it, the rows of a table."""
     if hit.chunk.kind is ChunkKind.TABLE:
         parts = sorted((hit.chunk, *hit.neighbours), key=lambda chunk: chunk.ordinal)
-        return [row for part in parts for row in _table_rows(part.text)]
+        return [_Unit(row) for part in parts for row in _table_rows(part.text)]
     text = hit.passage
-    language = "ja" if _CJK.search(text) else None
-    units: list[str] = []
-    sentences: list[str] = []
-    items: list[str] = []
-
-    def end_list() -> None:
-        # Which sentence announces the list is for the question to decide: the last or the last but one.
-        lines = "\n".join(items[:_LIST_LINES])
-        units.extend(f"{sentence}\n{lines}" for sentence in sentences[-_ANNOUNCING:])
-        if not sentences:
-            units.extend(items)
-        items.clear()
-
-    for span in split_sentences(text, language):
+    found = _Units()
+    for span in split_sentences(text, "ja" if _CJK.search(text) else None):
         sentence = text[span.start : span.end].strip()
         if _LIST_LINE.match(sentence) and len(sentence) <= _LONGEST_LINE:
-            items.append(sentence)
-            continue
-        if items:
-            end_list()
-        sentences.append(sentence)
-        units.append(sentence)
-    if items:
-        end_list()
-    return list(filter(_says_something, units))
+            found.items.append(sentence)
+        elif _is_heading(sentence, text, span.end):
+            found.take_heading(sentence)
+        else:
+            found.take_sentence(sentence)
+    return found.finish()
+
+
+class _Units:
+    """Collects the units of a passage, sentence by sentence."""
+
+    def __init__(self) -> None:
+        self.items: list[str] = []
+        """The list that is being read."""
+        self._units: list[_Unit] = []
+        self._sentences: list[_Unit] = []
+        self._headings: list[str] = []
+
+    def take_sentence(self, sentence: str) -> None:
+        """A sentence, under the heading just before it; several short lines before it are a slide's text."""
+        self._end_list()
+        unit = _Unit(sentence, self._headings[-1] if self._headings else "")
+        if len(self._headings) > 1:
+            self._end_headings()
+        self._headings.clear()
+        self._sentences.append(unit)
+        self._units.append(unit)
+
+    def take_heading(self, line: str) -> None:
+        self._end_list()
+        self._headings.append(line)
+        if len(self._headings) == _SLIDE_LINES:
+            self._end_headings()
+
+    def finish(self) -> list[_Unit]:
+        """All units; a heading at the end of a passage is all that there is of its section."""
+        self._end_list()
+        self._end_headings()
+        return [unit for unit in self._units if _says_something(unit.text)]
+
+    def _end_list(self) -> None:
+        # Which sentence announces the list is for the question to decide: the last or the last but one.
+        if not self.items:
+            return
+        lines = "\n".join(self.items[:_LIST_LINES])
+        before = self._sentences[-_ANNOUNCING:]
+        self._units.extend(_Unit(f"{sentence.text}\n{lines}", sentence.under) for sentence in before)
+        if not before:
+            self._units.extend(map(_Unit, self.items))
+        self.items.clear()
+
+    def _end_headings(self) -> None:
+        if self._headings:
+            self._units.append(_Unit("\n".join(self._headings)))
+        self._headings.clear()
+
+
+def _is_heading(sentence: str, text: str, end: int) -> bool:
+    """A short line of its own without a sentence's end: it names what follows and answers nothing itself."""
+    alone = end >= len(text.rstrip()) or text[end : end + 1] == "\n" or text[end - 1 : end] == "\n"
+    return alone and len(sentence) <= _LONGEST_HEADING and not _ENDED.search(sentence)
 
 
 def _table_rows(markdown: str) -> list[str]:
@@ -202,7 +255,7 @@ def _differs(one: frozenset[int], other: frozenset[int]) -> bool:
 
 
 def _embedded(hit: Hit, quote: Quote) -> str:
-    heading = hit.chunk.heading_path[-1] if hit.chunk.heading_path else hit.chunk.title
+    heading = quote.under or (hit.chunk.heading_path[-1] if hit.chunk.heading_path else hit.chunk.title)
     return f"{heading}\n{quote.text}"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from retrieval.types import Audience, Document, VersionId
 
-CHUNKER: Final = "structure-1"
+CHUNKER: Final = "structure-2"
 """Stored with the library; another value means that documents must be chunked again."""
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from retrieval.chunking import ChunkLimits, chunk
 from retrieval.errors import EmptyDocumentError, ReadError, RetrievalError, UnsupportedFormatError
 from retrieval.ports import IndexedChunk
-from retrieval.types import ChunkKind, DocumentRecord, VersionId, document_id
+from retrieval.types import PUBLIC, ChunkKind, DocumentRecord, VersionId, document_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
@@ -93,6 +93,7 @@ class _Prepared:
 
     source: SourceFile
     document: Document
+    audience: Audience
     chunks: tuple[Chunk, ...]
     version: VersionId
     replaces: bool
@@ -105,6 +106,22 @@ class _Prepared:
 
 
 _Report = Callable[["SourceFile", Progress], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Permit:
+    """Who may see what is ingested (None: whoever could before), and who ingests (None: the operator)."""
+
+    audience: Audience | None
+    asker: Audience | None
+
+    def audience_for(self, known: DocumentRecord | None) -> Audience:
+        """Who may see the document that `known` is the library's record of."""
+        return self.audience or (known.audience if known is not None else PUBLIC)
+
+    def refuses(self, known: DocumentRecord | None) -> bool:
+        """Whether the document belongs to others, so that this person may neither change it nor learn its title."""
+        return known is not None and self.asker is not None and not known.audience.scopes & self.asker.scopes
 
 
 class Ingestion:
@@ -122,27 +139,34 @@ class Ingestion:
         self,
         source: SourceFile,
         *,
-        audience: Audience,
+        audience: Audience | None,
         by: str,
+        asker: Audience | None = None,
         report: Callable[[Progress], None] = lambda _: None,
         force: bool = False,
     ) -> Verdict:
         """Index one document, replacing its former version. Never raises a RetrievalError: it becomes the verdict.
 
+        Without an audience, a document that the library knows keeps its own and a new one is for everyone: who may see
+        a document is only ever changed by naming them. With an `asker`, a known document that they may not see is
+        refused.
+
         Same bytes and same audience: nothing is done, unless `force`. Same bytes for another audience: only who may see
         it changes. Cancelling leaves the former version in place.
         """
-        prepared = await self._prepare(source, audience, lambda _, progress: report(progress), force=force)
+        permit = _Permit(audience=audience, asker=asker)
+        prepared = await self._prepare(source, permit, lambda _, progress: report(progress), force=force)
         if isinstance(prepared, Verdict):
             return prepared
-        return (await self._finish([prepared], audience, by, lambda _, progress: report(progress)))[0]
+        return (await self._finish([prepared], permit, by, lambda _, progress: report(progress)))[0]
 
     async def ingest_many(
         self,
         sources: AsyncIterable[SourceFile],
         *,
-        audience: Audience,
+        audience: Audience | None,
         by: str,
+        asker: Audience | None = None,
         report: Callable[[SourceFile, Progress], None] = lambda _, __: None,
         force: bool = False,
     ) -> AsyncGenerator[Verdict, None]:
@@ -152,12 +176,13 @@ class Ingestion:
         whose chunks fill a batch are held at once. A verdict's seconds include the wait for the others of its batch.
         Leaving the iteration early leaves out what has not had its verdict.
         """
-        async for batch in self._batches(sources, audience, report, force=force):
-            for verdict in await self._finish(batch, audience, by, report):
+        permit = _Permit(audience=audience, asker=asker)
+        async for batch in self._batches(sources, permit, report, force=force):
+            for verdict in await self._finish(batch, permit, by, report):
                 yield verdict
 
     async def _batches(
-        self, sources: AsyncIterable[SourceFile], audience: Audience, report: _Report, *, force: bool
+        self, sources: AsyncIterable[SourceFile], permit: _Permit, report: _Report, *, force: bool
     ) -> AsyncIterator[list[_Prepared | Verdict]]:
         """Documents whose chunks together fill a window, and the verdicts of those that have ended already."""
         batch: list[_Prepared | Verdict] = []
@@ -166,7 +191,7 @@ class Ingestion:
             if any(isinstance(item, _Prepared) and item.source.uri == source.uri for item in batch):
                 yield batch
                 batch = []
-            batch.append(await self._prepare(source, audience, report, force=force))
+            batch.append(await self._prepare(source, permit, report, force=force))
             size = sum(len(item.chunks) for item in batch if isinstance(item, _Prepared))
             if not 0 < size < _WINDOW:
                 yield batch
@@ -175,21 +200,24 @@ class Ingestion:
             yield batch
 
     async def _prepare(
-        self, source: SourceFile, audience: Audience, report: _Report, *, force: bool
+        self, source: SourceFile, permit: _Permit, report: _Report, *, force: bool
     ) -> _Prepared | Verdict:
         """Read and cut up; a verdict when the document ends here."""
         started = time.monotonic()
         try:
-            prepared = await self._read(source, audience, report, started, force=force)
+            prepared = await self._read(source, permit, report, started, force=force)
         except RetrievalError as error:
             return _failure(source, error, started)
         return replace(prepared, seconds=time.monotonic() - started) if isinstance(prepared, Verdict) else prepared
 
     async def _read(
-        self, source: SourceFile, audience: Audience, report: _Report, started: float, *, force: bool
+        self, source: SourceFile, permit: _Permit, report: _Report, started: float, *, force: bool
     ) -> _Prepared | Verdict:
         digest = await asyncio.to_thread(lambda: hashlib.sha256(source.data).hexdigest())
         known = await self._store.record(document_id(source.uri))
+        if permit.refuses(known):
+            return _for_others(source)
+        audience = permit.audience_for(known)
         if known is not None and known.digest == digest and not force:
             return await self._keep(known, audience)
         report(source, Progress(step=Step.READING))
@@ -203,6 +231,7 @@ class Ingestion:
         return _Prepared(
             source=source,
             document=document,
+            audience=audience,
             chunks=chunks,
             version=version,
             replaces=known is not None,
@@ -235,7 +264,7 @@ class Ingestion:
         )
 
     async def _finish(
-        self, waiting: Sequence[_Prepared | Verdict], audience: Audience, by: str, report: _Report
+        self, waiting: Sequence[_Prepared | Verdict], permit: _Permit, by: str, report: _Report
     ) -> list[Verdict]:
         """Embed what waits, together, and store each document; the verdicts in order."""
         batch = [item for item in waiting if isinstance(item, _Prepared)]
@@ -246,7 +275,7 @@ class Ingestion:
                 item if isinstance(item, Verdict) else _failure(item.source, error, item.started) for item in waiting
             ]
         return [
-            item if isinstance(item, Verdict) else await self._store_one(item, dense, audience, by, report)
+            item if isinstance(item, Verdict) else await self._store_one(item, dense, permit, by, report)
             for item in waiting
         ]
 
@@ -268,18 +297,23 @@ class Ingestion:
         self,
         item: _Prepared,
         dense: Mapping[ChunkId, NDArray[np.float32]],
-        audience: Audience,
+        permit: _Permit,
         by: str,
         report: _Report,
     ) -> Verdict:
         report(item.source, _progress(Step.STORING, item, len(item.chunks), len(item.chunks)))
         texts = [piece.embedded_text for piece in item.chunks]
         sparse = await asyncio.to_thread(self._bm25.encode_documents, texts)
-        indexed = [
-            IndexedChunk(chunk=piece, dense=dense.get(piece.id), sparse=vector)
-            for piece, vector in zip(item.chunks, sparse, strict=True)
-        ]
         try:
+            # Asked again: who may see it can have changed while the document was read and embedded.
+            known = await self._store.record(item.document.id)
+            if permit.refuses(known):
+                return _for_others(item.source)
+            audience = permit.audience_for(known) if known is not None else item.audience
+            indexed = [
+                IndexedChunk(chunk=replace(piece, audience=audience), dense=dense.get(piece.id), sparse=vector)
+                for piece, vector in zip(item.chunks, sparse, strict=True)
+            ]
             await self._store.replace(_record(item.document, item.chunks, item.version, audience, by), indexed)
         except RetrievalError as error:
             return _failure(item.source, error, item.started)
@@ -289,6 +323,11 @@ class Ingestion:
 
 def _progress(step: Step, item: _Prepared, done: int, total: int) -> Progress:
     return Progress(step=step, done=done, total=total, pages=item.document.page_count)
+
+
+def _for_others(source: SourceFile) -> Verdict:
+    reason = "A document from this file is in the library for others; ask its owner or the operator."
+    return Verdict(outcome=Outcome.REFUSED, uri=source.uri, title=source.name, reason=reason)
 
 
 def _failure(source: SourceFile, error: RetrievalError, started: float) -> Verdict:

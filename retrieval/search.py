@@ -51,18 +51,19 @@ class Searcher:
         sparse = await asyncio.to_thread(self._bm25.encode_query, text)
         found = await self._store.search(dense=dense, sparse=sparse, audience=query.audience, limit=CANDIDATES)
         ranked = fuse(found.found)
-        evidence = weigh(ranked, found.idf, await asyncio.to_thread(self._weights, text, ranked))
+        evidence = weigh(ranked, found.idf, *await asyncio.to_thread(self._weights, text, ranked))
         best = [_hit(item) for item in fold_duplicates(ranked, query.limit)]
         completed = await asyncio.gather(*(self._complete(hit, query.audience) for hit in best[:_COMPLETED]))
         return SearchResult(hits=_without_repeats([*completed, *best[_COMPLETED:]]), evidence=evidence)
 
-    def _weights(self, question: str, ranked: Sequence[Ranked]) -> Weights:
-        """The gate's weights; those across languages when the passage nearest in meaning is in another language."""
+    def _weights(self, question: str, ranked: Sequence[Ranked]) -> list[Weights]:
+        """The gate's weights, and those across languages when the passage nearest in meaning is in another language."""
         nearest = max(ranked, key=lambda item: item.candidate.cosine or 0.0, default=None)
         asked = sure_language(question)
         found = sure_language(nearest.candidate.chunk.text) if nearest is not None else None
         same = asked is None or found is None or asked == found
-        return self._calibration.same_language if same else self._calibration.other_language
+        usual, across = self._calibration.same_language, self._calibration.other_language
+        return [usual] if same else [usual, across]
 
     async def _complete(self, hit: Hit, audience: Audience) -> Hit:
         """Add the chunks before and after when they belong to the same section: the hit is cut off there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from retrieval.types import BlockKind
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from retrieval.types import Block
+
+
+_BESIDE: Final = 10
+"""Of the size under which a section is small, the part under which one is joined to those beside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +92,12 @@ def common_path(paths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def group(found: Sequence[Section], tokens: Sequence[int], *, target: int, small: int) -> list[list[Section]]:
     """Let small sections share a chunk with their neighbours under a common parent.
 
-    Two neighbours are joined when both, with the second's subsections, fit into `target` tokens and one of them is
-    `small`. A small text at the head of a section is joined to its only subsection whatever that one's size; where
-    there are several, its chunk names them (`subsections`). Text above the first heading, or under the one heading that
-    stands over all others (an abstract, a list of authors), is not joined to what it does not introduce.
+    A section is joined to its own subsection when both, with all that stands under it, fit into `target` tokens and one
+    of them is `small`. Sections beside each other are joined only when one of them is hardly more than a heading, so
+    that a source can name its section. A small text at the head of a section is joined to its only subsection whatever
+    that one's size; where there are several, its chunk names them (`subsections`). Text above the first heading, or
+    under the one heading that stands over all others (an abstract, a list of authors), is not joined to what it does
+    not introduce.
 
     Args:
         found: All sections in order.
@@ -109,7 +115,9 @@ def group(found: Sequence[Section], tokens: Sequence[int], *, target: int, small
             head = current[0]
             shared = len(common_path([*(item.anchor for item in current), section.anchor]))
             related = shared >= len(head.path) - 1
-            fits = min(size, tokens[index]) < small and size + _subtree(found, tokens, index, target) <= target
+            below = section.path[: len(head.path)] == head.path
+            least = small if below else small // _BESIDE
+            fits = min(size, tokens[index]) < least and size + _subtree(found, tokens, index, target) <= target
             leads = current[-1].stop - 1 not in named and shared >= len(head.path) > root
             introduces = size < small and (head.body == head.stop or leads)
             if related and (fits or introduces):

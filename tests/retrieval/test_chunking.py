@@ -367,7 +367,7 @@ def test_limits_are_checked_and_follow_the_window() -> None:
 
 
 def test_the_chunker_is_named() -> None:
-    assert CHUNKER == "structure-1"
+    assert CHUNKER == "structure-2"
 
 
 _TEXT = st.lists(
