@@ -154,10 +154,12 @@ class _Run:
         return done
 
 
-async def ingest_paths(app: App, paths: Iterable[str], audience: Audience, watcher: Watcher) -> list[FileVerdict]:
+async def ingest_paths(
+    app: App, paths: Iterable[str], audience: Audience | None, watcher: Watcher, asker: Audience | None = None
+) -> list[FileVerdict]:
     """Ingest files, folders and patterns; the verdicts in the order of the files. Cancelling leaves nothing half done.
 
-    What was ingested before a cancellation stays.
+    What was ingested before a cancellation stays. `audience` and `asker` as in `Ingestion.ingest`.
     """
     run = _Run(app, paths)
     by = await asyncio.to_thread(_user)
@@ -169,7 +171,11 @@ async def ingest_paths(app: App, paths: Iterable[str], audience: Audience, watch
             watcher.verdict(verdict)
 
     made = app.ingestion.ingest_many(
-        run.sources(), audience=audience, by=by, report=lambda source, step: watcher.progress(source.name, step)
+        run.sources(),
+        audience=audience,
+        by=by,
+        asker=asker,
+        report=lambda source, step: watcher.progress(source.name, step),
     )
     async with aclosing(made) as made:
         async for verdict in made:

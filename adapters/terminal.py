@@ -25,7 +25,6 @@ from bot.app import open_app
 from bot.errors import BotError
 from bot.types import Abstained, Answered, Conversation, Question, Turn
 from retrieval.errors import RetrievalError
-from retrieval.types import PUBLIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -170,7 +169,7 @@ class _Chat:
 
     def _ingest(self, path: str) -> None:
         with IngestionDisplay(results=False) as display:
-            verdicts = self.loop.run(ingest_paths(self.app, [path], PUBLIC, display))
+            verdicts = self.loop.run(ingest_paths(self.app, [path], None, display, self.audience))
         tell(summary(verdicts))
 
     def _documents(self) -> None:

@@ -38,11 +38,24 @@ Home = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+
+def _circles(given: list[str] | None) -> list[str] | None:
+    """An option that names nobody comes from an unset variable in a script, and must not mean everyone."""
+    from adapters.circles import names
+
+    if given and not all(names([value]) for value in given):
+        message = "it names no circle. Name one, such as hr, or leave the option out."
+        raise typer.BadParameter(message)
+    return given or None
+
+
 Asker = Annotated[
     list[str] | None,
     typer.Option(
         "--audience",
         metavar="CIRCLE",
+        callback=_circles,
         help="Ask as somebody of this circle; may be repeated. Without it, only documents for everyone are found.",
     ),
 ]
@@ -91,7 +104,13 @@ def ingest(
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders or patterns.")],
     audience: Annotated[
         list[str] | None,
-        typer.Option("--audience", metavar="CIRCLE", help="Who may see the documents; may be repeated. Else everyone."),
+        typer.Option(
+            "--audience",
+            metavar="CIRCLE",
+            callback=_circles,
+            help="Who may see the documents; may be repeated. Without it, a document that the library knows keeps its "
+            "circles, and a new one is for everyone.",
+        ),
     ] = None,
     *,
     home: Home = None,
@@ -105,7 +124,7 @@ def ingest(
     from adapters.cli.ingest import ingest as work
 
     options = _options(context, home, json=json)
-    run(options, lambda settings: work(settings, options, paths, audience or []))
+    run(options, lambda settings: work(settings, options, paths, audience))
 
 
 @app.command(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
 
 
-async def ingest(settings: Settings, options: Options, paths: Sequence[str], circles: Sequence[str]) -> int:
+async def ingest(settings: Settings, options: Options, paths: Sequence[str], circles: Sequence[str] | None) -> int:
     """Ingest, telling a verdict for each file. FAILED when one could not be ingested."""
     audience = shown_to(circles)
     with IngestionDisplay(results=not options.json) as display:

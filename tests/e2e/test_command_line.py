@@ -35,7 +35,21 @@ def test_version(tmp_path: Path) -> None:
     assert (shown.code, shown.out.split()[0]) == (0, "footnote")
 
 
-@pytest.mark.parametrize("arguments", [("ingest",), ("ask",), ("nonsense",), ("ask", "x", "--nonsense"), ("ask", " ")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ingest",),
+        ("ask",),
+        ("nonsense",),
+        ("ask", "x", "--nonsense"),
+        ("ask", " "),
+        ("ingest", "x.md", "--audience", ""),
+        ("ask", "x", "--audience", "hr", "--audience", " , "),
+        ("search", "x", "--audience", ""),
+        ("documents", "--audience", ""),
+        ("chat", "--audience", ""),
+    ],
+)
 def test_a_wrong_call_exits_with_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
     plain = footnote(*arguments, home=tmp_path)
     assert (plain.code, plain.out) == (2, "")

@@ -136,6 +136,20 @@ def test_hostile_files_are_told_of_and_stop_nothing(home: Path, tmp_path: Path) 
     assert footnote("ask", "What is the launch code?", home=home).code == 3
 
 
+def test_ingesting_again_opens_a_document_to_nobody(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pay.md"
+    file.write_text("# Pay bands\n\nBand seven earns most.\n", encoding="utf-8")
+    assert footnote("ingest", file, "--audience", "hr", home=home).code == 0
+    assert footnote("ingest", file, home=home).code == 0
+    talked = footnote("chat", given=f"/ingest {file}\n", home=home)
+    assert "for others" in talked.err
+    assert "Pay bands" not in talked.out + talked.err
+    footnote("chat", "--audience", "hr", given=f"/ingest {file}\n", home=home)
+    assert footnote("documents", "--audience", "sales", "--json", home=home).json == []
+    assert footnote("ingest", file, "--audience", "everyone", home=home).code == 0
+    assert len(footnote("documents", "--audience", "sales", "--json", home=home).json) == 1
+
+
 def test_reindexing_reads_files_again_and_carries_over_what_is_gone(
     office: Office, own_office: Path, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ class Bench:
         self.ingestion = Ingestion(readers, embedder, store, Bm25Encoder())
         self.progress: list[tuple[str, Progress]] = []
 
-    async def one(self, file: SourceFile, *, audience: Audience = PUBLIC, force: bool = False) -> Verdict:
+    async def one(self, file: SourceFile, *, audience: Audience | None = PUBLIC, force: bool = False) -> Verdict:
         return await self.ingestion.ingest(
             file,
             audience=audience,
@@ -40,7 +40,7 @@ class Bench:
             report=lambda progress: self.progress.append((file.name, progress)),
         )
 
-    async def many(self, files: Iterable[SourceFile], *, audience: Audience = PUBLIC) -> list[Verdict]:
+    async def many(self, files: Iterable[SourceFile], *, audience: Audience | None = PUBLIC) -> list[Verdict]:
         verdicts = self.ingestion.ingest_many(
             _stream(files),
             audience=audience,
@@ -266,3 +266,56 @@ async def test_progress_is_told_for_each_of_many(bench: Bench) -> None:
     for name in ("a.txt", "b.txt"):
         steps = [(step.step, step.done, step.total) for other, step in bench.progress if other == name]
         assert steps == [(Step.READING, 0, 0), (Step.CHUNKING, 0, 0), (Step.EMBEDDING, 0, 1), (Step.STORING, 1, 1)]
+
+
+@pytest.mark.parametrize("text", ["Holidays are thirty days a year.", "Holidays are forty days a year."])
+async def test_without_an_audience_a_known_document_keeps_its_own(bench: Bench, text: str) -> None:
+    team = Audience.of("team:red")
+    first = await bench.one(file("rules.txt", "Holidays are thirty days a year."), audience=team)
+    for verdict in (
+        await bench.one(file("rules.txt", text), audience=None),
+        *await bench.many([file("rules.txt", text)], audience=None),
+    ):
+        assert verdict.document_id == first.document_id
+        assert await bench.chunks(verdict) == []
+        assert text in await bench.text(verdict, team)
+        assert [record.audience for record in await bench.store.records(None)] == [team]
+    widened = await bench.one(file("rules.txt", text), audience=PUBLIC)
+    assert text in await bench.text(widened)
+
+
+async def test_without_an_audience_a_new_document_is_for_everyone(bench: Bench) -> None:
+    verdict = await bench.one(file("rules.txt", "Holidays are thirty days a year."), audience=None)
+    assert "thirty" in await bench.text(verdict)
+
+
+async def test_an_audience_that_changes_while_a_document_is_embedded_holds(bench: Bench) -> None:
+    team = Audience.of("team:red")
+    first = await bench.one(file("rules.txt", "Holidays are thirty days a year."))
+    assert first.document_id is not None
+
+    async def restrict_then_more() -> AsyncIterator[SourceFile]:
+        yield file("rules.txt", "Holidays are forty days a year.")
+        assert first.document_id is not None
+        await bench.store.set_audience(first.document_id, team)
+
+    verdicts = [item async for item in bench.ingestion.ingest_many(restrict_then_more(), audience=None, by="tester")]
+    assert [item.outcome for item in verdicts] == [Outcome.REPLACED]
+    assert await bench.chunks(first) == []
+    assert "forty" in await bench.text(first, team)
+
+
+@pytest.mark.parametrize("text", ["Holidays are thirty days a year.", "Holidays are forty days a year."])
+async def test_a_document_for_others_is_refused_without_its_title(bench: Bench, text: str) -> None:
+    team = Audience.of("team:red")
+    first = await bench.one(file("rules.md", "# Secret plans\n\nHolidays are thirty days a year."), audience=team)
+    again = file("rules.md", f"# Secret plans\n\n{text}")
+    verdict = await bench.ingestion.ingest(again, audience=None, by="tester", asker=PUBLIC)
+    assert verdict.outcome is Outcome.REFUSED
+    assert "for others" in verdict.reason
+    assert "Secret" not in verdict.title + verdict.reason
+    assert verdict.document_id is None
+    assert "thirty" in await bench.text(first, team)
+    allowed = await bench.ingestion.ingest(again, audience=None, by="tester", asker=Audience.asker("team:red"))
+    assert allowed.in_library
+    assert await bench.chunks(allowed) == []
