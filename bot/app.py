@@ -56,12 +56,16 @@ def library_folder(settings: Settings) -> Path:
 
 @asynccontextmanager
 async def open_app(
-    settings: Settings, announce: Callable[[str], None] = lambda _: None, *, to_ingest: bool = False
+    settings: Settings,
+    announce: Callable[[str], None] = lambda _: None,
+    *,
+    to_ingest: bool = False,
+    ingest_command: str = "/ingest",
 ) -> AsyncIterator[App]:
     """Open everything; close it in reverse order at the end, whatever happens.
 
     `announce` gets a sentence before each step that takes seconds. `to_ingest` starts the document parsers while the
-    model loads. Raises RetrievalError and BotError with sentences for the user.
+    model loads; `ingest_command` is what refusals name. Raises RetrievalError and BotError with sentences for the user.
     """
     from bot.engine import AnswerEngine
     from retrieval.bm25 import Bm25Encoder
@@ -86,7 +90,7 @@ async def open_app(
             library=Library(store),
             searcher=searcher,
             ingestion=Ingestion(readers, embedder, store, bm25),
-            engine=AnswerEngine(store, searcher, model, fallback=Extractive(embedder)),
+            engine=AnswerEngine(store, searcher, model, fallback=Extractive(embedder), ingest_command=ingest_command),
             model=model,
         )
 

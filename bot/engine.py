@@ -98,8 +98,17 @@ class _Writing:
 class AnswerEngine:
     """Answers from one library. Safe to use for many questions at the same time."""
 
-    def __init__(self, store: Store, searcher: Searcher, model: LanguageModel, fallback: LanguageModel) -> None:
-        """Ask `model`; when it fails, `fallback`, which needs no network."""
+    def __init__(
+        self,
+        store: Store,
+        searcher: Searcher,
+        model: LanguageModel,
+        fallback: LanguageModel,
+        *,
+        ingest_command: str = "/ingest",
+    ) -> None:
+        """Ask `model`; when it fails, `fallback`, which needs no network. Refusals name `ingest_command`."""
+        self._ingest_command = ingest_command
         self._store = store
         self._searcher = searcher
         self._model = model
@@ -132,7 +141,7 @@ class AnswerEngine:
             yield Answered(answer=_plain_answer(phrase(talk, language), clock))
             return
         if not any(char.isalnum() for char in question.text):
-            yield _abstained(AbstentionReason.NOT_A_QUESTION, language, clock)
+            yield self._abstained(AbstentionReason.NOT_A_QUESTION, language, clock)
             return
         standalone = question.text
         if question.conversation.turns:
@@ -155,7 +164,10 @@ class AnswerEngine:
                     yield event
                 return
             yield TextReset()
-        yield _abstained(AbstentionReason.NO_EVIDENCE, language, clock)
+        yield self._abstained(AbstentionReason.NO_EVIDENCE, language, clock)
+
+    def _abstained(self, reason: AbstentionReason, language: str, clock: _Clock) -> Abstained:
+        return _abstained(reason, language, clock, ingest=self._ingest_command)
 
     async def _condense(self, question: Question) -> str:
         try:
@@ -172,7 +184,9 @@ class AnswerEngine:
 
     async def _no_evidence(self, result: SearchResult, audience: Audience, language: str, clock: _Clock) -> Abstained:
         empty = not result.hits and await self._store.count(audience) == 0
-        return _abstained(AbstentionReason.EMPTY_LIBRARY if empty else AbstentionReason.NO_EVIDENCE, language, clock)
+        return self._abstained(
+            AbstentionReason.EMPTY_LIBRARY if empty else AbstentionReason.NO_EVIDENCE, language, clock
+        )
 
     async def _write_or_quote(self, prompt: Prompt, writing: _Writing, clock: _Clock) -> AsyncGenerator[AnswerEvent]:
         """Let the model write; when it fails, start anew with the fallback and say why."""
@@ -250,10 +264,9 @@ def _plain_answer(text: str, clock: _Clock) -> Answer:
     return Answer(text=text, sources=(), model="", usage=Usage(), timings=clock.timings())
 
 
-def _abstained(reason: AbstentionReason, language: str, clock: _Clock) -> Abstained:
-    return Abstained(
-        abstention=Abstention(reason=reason, text=phrase(_TEXTS[reason], language), timings=clock.timings())
-    )
+def _abstained(reason: AbstentionReason, language: str, clock: _Clock, *, ingest: str = "") -> Abstained:
+    text = phrase(_TEXTS[reason], language, ingest=ingest)
+    return Abstained(abstention=Abstention(reason=reason, text=text, timings=clock.timings()))
 
 
 _TEXTS: Final = {

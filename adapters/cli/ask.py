@@ -36,7 +36,7 @@ def ask(settings: Settings, options: Options, question: str, circles: Sequence[s
     with BackgroundLoop() as loop:
         stack = AsyncExitStack()
         try:
-            app = loop.run(stack.enter_async_context(open_app(settings, tell)))
+            app = loop.run(stack.enter_async_context(open_app(settings, tell, ingest_command="footnote ingest")))
             events = loop.stream(app.engine.answer(Question(text=text, audience=asked_by(circles))))
             if options.json:
                 end = collect(events)
@@ -53,7 +53,7 @@ async def search(settings: Settings, options: Options, query: str, limit: int, c
     if not query.strip():
         message = "The query is empty. Search for example: footnote search 'travel expenses'"
         raise CommandError(message, USAGE)
-    async with open_app(settings, tell) as app:
+    async with open_app(settings, tell, ingest_command="footnote ingest") as app:
         result = await app.searcher.search(Query(text=typed(query), audience=asked_by(circles), limit=limit))
     if options.json:
         print_json([_as_dict(hit) for hit in result.hits])

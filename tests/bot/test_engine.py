@@ -250,12 +250,12 @@ async def test_without_a_language_model_sentences_are_quoted(desk: Desk) -> None
 
 
 async def test_what_we_say_is_in_the_language_of_the_question(empty: Desk) -> None:
-    assert abstention(await empty.ask("返金期間は何日ですか")).text == phrase("empty_library", "ja")
+    assert abstention(await empty.ask("返金期間は何日ですか")).text == phrase("empty_library", "ja", ingest="/ingest")
     await empty.add("refunds-ja.txt", "返金期間は三十日です。")
     model = Scripted([NO_ANSWER])
     assert abstention(await empty.ask("返金期間は三十日です。か？", model)).text == phrase("model_abstained", "ja")
     assert model.prompts[0].language == "ja"
-    assert abstention(await empty.ask("潜水艦の税金はいくらですか")).text == phrase("no_evidence", "ja")
+    assert abstention(await empty.ask("潜水艦の税金はいくらですか")).text == phrase("no_evidence", "ja", ingest="/ingest")
 
 
 async def test_it_is_also_when_the_documents_are_in_another_one(desk: Desk) -> None:
