@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import re
 import time
 from collections import deque
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from adapters.local_files import NotAFile, UnreadableFileError, find_files, read_file
+from adapters.local_files import (
+    NotAFile,
+    UnreadableFileError,
+    find_files,
+    folder_of,
+    is_gone,
+    path_of,
+    read_file,
+)
 from adapters.printing import safe, safe_line
 from retrieval.ingestion import Outcome, Verdict
 
@@ -82,7 +91,7 @@ class FileVerdict:
             ]
             name = f"{name} ({', '.join(filter(None, holds))})"
         reason = safe(verdict.reason).strip()
-        if not verdict.in_library and name and name in reason:
+        if not verdict.in_library and _is_named(name, reason):
             return f"{word:<9}  {reason}"
         return f"{word:<9}  {name}{': ' + reason if reason else ''}"
 
@@ -198,6 +207,31 @@ def summary(verdicts: Iterable[FileVerdict]) -> str:
         return "No files: the folder holds none that could be ingested."
     order = [*_WORDS.values(), SKIPPED]
     return f"{total}: " + ", ".join(f"{counts[word]} {word}" for word in order if word in counts) + "."
+
+
+async def count_gone(app: App, paths: Iterable[str], asker: Audience | None = None) -> int:
+    """How many documents come from files that lay in these folders and are there no longer; of what `asker` may see."""
+    uris = [record.uri for record in await app.library.documents(asker)]
+
+    def count() -> int:
+        folders = {path.resolve() for path in map(folder_of, paths) if path is not None}
+        files = [path for path in map(path_of, uris) if path is not None and not folders.isdisjoint(path.parents)]
+        return sum(map(is_gone, files))
+
+    return await asyncio.to_thread(count)
+
+
+def told_gone(count: int, command: str) -> str:
+    """The sentence about such documents; `command` takes them out of the library."""
+    if count == 1:
+        return f"1 document in the library comes from a file that is no longer there; {command} removes it."
+    return f"{count:,} documents in the library come from files that are no longer there; {command} removes them."
+
+
+def _is_named(name: str, reason: str) -> bool:
+    """Whether the sentence names the file; a name like a word (`a`, `link`) can stand in it by chance."""
+    found = re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", reason)
+    return "." in name.strip(".") and found is not None
 
 
 def _unread(name: str, uri: str, reason: str, *, skipped: bool = False, seconds: float = 0.0) -> FileVerdict:

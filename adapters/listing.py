@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 def document_line(record: DocumentRecord) -> str:
     """Title, size, age and id."""
     pages = f"{record.page_count} p., " if record.page_count is not None else ""
-    return f"{safe_line(record.title, 80)} ({pages}{record.chunk_count} chunks, {age(record.ingested_at)}) {record.id}"
+    chunks = "1 chunk" if record.chunk_count == 1 else f"{record.chunk_count} chunks"
+    return f"{safe_line(record.title, 80)} ({pages}{chunks}, {age(record.ingested_at)}) {record.id}"
 
 
 def document_row(record: DocumentRecord) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from adapters.answering import as_json, collect, show
 from adapters.background import BackgroundLoop
 from adapters.circles import asked_by
 from adapters.cli.progress import IngestionDisplay
-from adapters.ingesting import ingest_paths, summary
+from adapters.ingesting import count_gone, ingest_paths, summary, told_gone
 from adapters.listing import document_line
 from adapters.printing import print_json_line, safe, safe_line, say, tell, typed
 from bot.app import open_app
@@ -171,6 +171,9 @@ class _Chat:
         with IngestionDisplay(results=False) as display:
             verdicts = self.loop.run(ingest_paths(self.app, [path], None, display, self.audience))
         tell(summary(verdicts))
+        gone = self.loop.run(count_gone(self.app, [path], self.audience))
+        if gone:
+            tell(told_gone(gone, "/forget"))
 
     def _documents(self) -> None:
         records = self.loop.run(self.app.library.documents(self.audience))

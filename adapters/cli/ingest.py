@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from adapters.circles import shown_to
 from adapters.cli.progress import IngestionDisplay
 from adapters.cli.running import ANSWERED, FAILED, Options
-from adapters.ingesting import ingest_paths, summary
-from adapters.printing import print_json, say
+from adapters.ingesting import count_gone, ingest_paths, summary, told_gone
+from adapters.printing import print_json, say, tell
 from bot.app import open_app
 
 if TYPE_CHECKING:
@@ -23,8 +23,11 @@ async def ingest(settings: Settings, options: Options, paths: Sequence[str], cir
     with IngestionDisplay(results=not options.json) as display:
         async with open_app(settings, display.announce, to_ingest=True) as app:
             verdicts = await ingest_paths(app, paths, audience, display)
+            gone = await count_gone(app, paths)
     if options.json:
         print_json([verdict.as_dict() for verdict in verdicts])
     else:
         say(summary(verdicts))
+    if gone:
+        (tell if options.json else say)(told_gone(gone, "`footnote forget`"))
     return FAILED if any(verdict.failed for verdict in verdicts) else ANSWERED

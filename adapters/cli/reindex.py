@@ -97,7 +97,8 @@ class _Display(IngestionDisplay):
         """Tell of a document."""
         word = "carried" if done.carried else "reread"
         reason = f": {safe_line(done.reason, 400)}" if done.reason else ""
-        self.line(f"{word:<9}  {number}/{total} {safe_line(done.record.title, 80)} ({done.chunks} chunks){reason}")
+        chunks = "1 chunk" if done.chunks == 1 else f"{done.chunks} chunks"
+        self.line(f"{word:<9}  {number}/{total} {safe_line(done.record.title, 80)} ({chunks}){reason}")
 
 
 def _as_dict(done: Reindexed) -> dict[str, object]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 from fakes.desk import open_desk
 
-from adapters.ingesting import FileVerdict, ingest_paths
+from adapters.ingesting import FileVerdict, count_gone, ingest_paths
 from bot.app import App
 from bot.library import Library
 from bot.settings import load_settings
@@ -84,3 +85,40 @@ async def test_somebody_who_may_not_see_a_document_neither_changes_nor_names_it(
     assert "for others" in verdict.as_line()
     assert (await take(app, folder, asker=Audience.asker("hr")))["pay.md"].word == "unchanged"
     assert await shown(app) == {"Travel"}
+
+
+async def test_documents_whose_files_have_gone_are_counted_for_those_who_may_see_them(app: App, folder: Path) -> None:
+    await take(app, folder / "pay.md", audience=TEAM)
+    await take(app, folder)
+    assert await count_gone(app, [str(folder)]) == 0
+    for name in ("pay.md", "travel.md"):
+        (folder / name).unlink()
+    assert await count_gone(app, [str(folder)]) == 2
+    assert await count_gone(app, [str(folder)], PUBLIC) == 1
+    assert await count_gone(app, [str(folder.parent / "home")]) == 0
+    assert await shown(app, Audience.asker("hr")) == {"Travel", "Pay bands"}
+
+
+@pytest.mark.parametrize("name", ["a", "A", "link", "a.md"])
+async def test_the_verdict_of_a_link_that_leads_nowhere_keeps_its_name(app: App, folder: Path, name: str) -> None:
+    (folder / name).symlink_to("nowhere")
+    line = (await take(app, folder))[name].as_line()
+    assert line.split()[:2] == ["skipped", f"{name}:"]
+
+
+async def test_what_may_not_be_read_in_a_folder_is_refused(app: App, folder: Path) -> None:
+    (folder / "pay.md").chmod(0)
+    if os.access(folder / "pay.md", os.R_OK):
+        pytest.skip("this user may read everything")
+    (folder / "closed").mkdir(mode=0)
+    (folder / "half").mkdir()
+    (folder / "half" / "x.md").touch()
+    (folder / "half").chmod(0o400)
+    verdicts = await take(app, folder, folder / "closed" / "x.md", folder / "half" / "y.md")
+    (folder / "closed").chmod(0o700)
+    (folder / "half").chmod(0o700)
+    told = {name: (item.word, item.failed, "who owns" in item.verdict.reason) for name, item in verdicts.items()}
+    refused = ("refused", True, True)
+    assert told == dict.fromkeys(("pay.md", "closed", "x.md", "y.md"), refused) | {
+        "travel.md": ("indexed", False, False)
+    }

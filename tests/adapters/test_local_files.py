@@ -130,10 +130,11 @@ def test_pipes_and_devices_are_not_waited_for(tmp_path: Path) -> None:
 
 
 @posix
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read everything")
 def test_what_may_not_be_read_is_told(tmp_path: Path) -> None:
     write(tmp_path, "closed.md")
     (tmp_path / "closed.md").chmod(0)
+    if os.access(tmp_path / "closed.md", os.R_OK):
+        pytest.skip("this user may read everything")
     with pytest.raises(UnreadableFileError, match="permissions"):
         read_file(LocalFile(path=tmp_path / "closed.md", named=True), 1000)
 
