@@ -64,18 +64,18 @@ def load_question_set(folder: Path) -> QuestionSet:
         CorpusEntry(id=_id(item, where), title=_text(item, "title", where, default=""), text=_text(item, "text", where))
         for where, item in _objects(folder / CORPUS)
     )
-    relevance = _relevance(folder / QRELS)
-    questions = tuple(
-        EvaluationQuestion(
-            id=_id(item, where),
-            text=_text(item, "text", where),
-            answerable=_flag(item, "answerable", where),
-            relevance=relevance.get(_id(item, where), {}),
-        )
+    asked = tuple(
+        (_id(item, where), _text(item, "text", where), _flag(item, "answerable", where))
         for where, item in _objects(folder / QUERIES)
     )
-    _require_unique([entry.id for entry in corpus], folder / CORPUS)
-    _require_unique([question.id for question in questions], folder / QUERIES)
+    entries, queries = [entry.id for entry in corpus], [identity for identity, _, _ in asked]
+    _require_unique(entries, folder / CORPUS)
+    _require_unique(queries, folder / QUERIES)
+    relevance = _relevance(folder / QRELS, frozenset(queries), frozenset(entries))
+    questions = tuple(
+        EvaluationQuestion(id=identity, text=text, answerable=answerable, relevance=relevance.get(identity, {}))
+        for identity, text, answerable in asked
+    )
     return QuestionSet(name=folder.absolute().name, corpus=corpus, questions=questions)
 
 
@@ -139,18 +139,24 @@ def _flag(item: dict[str, Any], name: str, where: _Place) -> bool:
     return value
 
 
-def _relevance(path: Path) -> dict[str, dict[str, float]]:
+def _relevance(path: Path, queries: frozenset[str], entries: frozenset[str]) -> dict[str, dict[str, float]]:
+    """Grades by question and entry. The first line is a header unless it grades a question that there is."""
     grades: dict[str, dict[str, float]] = {}
-    for where, line in _lines(path):
-        if where.line == 1:  # the header
-            continue
+    for number, (where, line) in enumerate(_lines(path)):
         columns = [column.strip() for column in line.split("\t")]
+        if number == 0 and columns[0] not in queries:
+            if len(columns) >= 3 and _number(columns[2]) is not None:
+                where.refuse(f"{QUERIES} has no question {columns[0]}.")
+            continue
         if len(columns) < 3 or not columns[0] or not columns[1]:
             where.refuse("this needs query-id, corpus-id and score, parted by tabs.")
-        try:
-            grade = float(columns[2])
-        except ValueError as error:
-            where.refuse("the score has to be a number.", error)
+        if columns[0] not in queries:
+            where.refuse(f"{QUERIES} has no question {columns[0]}.")
+        if columns[1] not in entries:
+            where.refuse(f"{CORPUS} has no entry {columns[1]}.")
+        grade = _number(columns[2])
+        if grade is None:
+            where.refuse("the score has to be a number.")
         if not -_HIGHEST_GRADE <= grade <= _HIGHEST_GRADE:
             where.refuse(f"the score has to be at most {_HIGHEST_GRADE}.")
         # TREC marks spam with scores below 0.
@@ -158,7 +164,17 @@ def _relevance(path: Path) -> dict[str, dict[str, float]]:
     return grades
 
 
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def _require_unique(ids: list[str], path: Path) -> None:
+    if not ids:
+        message = f"{path}, line 1: there is nothing in it; it needs one JSON object a line."
+        raise QuestionSetError(message)
     seen: set[str] = set()
     for identity in ids:
         if identity in seen:

@@ -132,7 +132,9 @@ def ingest(
 )
 def ask(
     context: typer.Context,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question; - reads it from standard input.")],
+    question: Annotated[
+        list[str], typer.Argument(metavar="QUESTION...", help="The question; - reads it from standard input.")
+    ],
     audience: Asker = None,
     *,
     home: Home = None,
@@ -145,7 +147,7 @@ def ask(
     from adapters.cli.ask import ask as work
 
     options = _options(context, home, json=json)
-    run_plain(options, lambda settings: work(settings, options, question, audience or []))
+    run_plain(options, lambda settings: work(settings, options, " ".join(question), audience or []))
 
 
 @app.command(epilog=_examples("search 'travel expenses' --limit 3"))
@@ -196,8 +198,22 @@ def start(
 
 
 @app.command(epilog=_examples("documents", "documents --audience hr --json"))
-def documents(context: typer.Context, *, audience: Asker = None, home: Home = None, json: Json = False) -> None:
-    """List the documents in the library; with --audience, only what that circle may see."""
+def documents(
+    context: typer.Context,
+    *,
+    audience: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--audience",
+            metavar="CIRCLE",
+            callback=_circles,
+            help="List only what somebody of this circle may see, with what is for everyone; may be repeated.",
+        ),
+    ] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """List all documents in the library, whoever may see them; with --audience, only those that a circle may see."""
     from adapters.cli.library import documents as work
 
     options = _options(context, home, json=json)
@@ -253,7 +269,12 @@ def evaluate(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Measure search and refusals on question sets, each in a temporary library."""
+    """Measure search and refusals on question sets, each in a temporary library.
+
+    corpus.jsonl has a line {"_id": …, "title": …, "text": …} for each document, queries.jsonl {"_id": …, "text": …} for
+    each question, and qrels.tsv, after a header, the question's id, the document's id and a grade, parted by tabs. A
+    question that the corpus does not answer is marked so in queries.jsonl: {"_id": …, "text": …, "answerable": false}.
+    """
     from adapters.cli.evaluate import evaluate_sets as work
 
     options = _options(context, home, json=json)

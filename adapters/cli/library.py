@@ -43,28 +43,37 @@ async def documents(settings: Settings, options: Options, circles: Sequence[str]
 
 async def forget(settings: Settings, options: Options, key: str) -> int:
     """Take one document out; USAGE when several could be meant, FAILED when there is none."""
+    if not typed(key).strip():
+        message = "The name is empty. Name a document, for example: footnote forget 'Travel policy'"
+        raise CommandError(message, USAGE)
     forgotten = Forgotten()
     with suppress(StoreAbsentError):
         async with open_library(settings) as library:
             forgotten = await library.forget(typed(key), None)
+    error = _why_not(key, forgotten)
     if options.json:
-        print_json(
-            {
-                "forgotten": [document_dict(record) for record in forgotten.removed],
-                "candidates": [document_dict(record) for record in forgotten.ambiguous],
-            }
-        )
+        result = {
+            "forgotten": [document_dict(record) for record in forgotten.removed],
+            "candidates": [document_dict(record) for record in forgotten.ambiguous],
+        }
+        print_json(result | ({"error": error, "error_id": None} if error else {}))
         return _code(forgotten.removed, forgotten.ambiguous)
     for record in forgotten.removed:
         say(f"Forgotten: {document_line(record)}")
-    if forgotten.ambiguous:
-        tell(_WHICH if len(forgotten.ambiguous) > 1 else _THIS)
-        for record in forgotten.ambiguous:
-            tell(f"  {document_line(record)}")
-    elif not forgotten.removed:
-        message = f"There is no document called {safe_line(key, 100)}. `footnote documents` lists what is there."
-        raise CommandError(message, FAILED)
+    if error:
+        tell(error)
+    for record in forgotten.ambiguous:
+        tell(f"  {document_line(record)}")
     return _code(forgotten.removed, forgotten.ambiguous)
+
+
+def _why_not(key: str, forgotten: Forgotten) -> str:
+    """Why nothing was done; empty when something was."""
+    if forgotten.ambiguous:
+        return _WHICH if len(forgotten.ambiguous) > 1 else _THIS
+    if forgotten.removed:
+        return ""
+    return f"There is no document called {safe_line(key, 100)}. `footnote documents` lists what is there."
 
 
 def _code(removed: Sequence[DocumentRecord], ambiguous: Sequence[DocumentRecord]) -> int:

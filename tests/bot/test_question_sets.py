@@ -44,7 +44,7 @@ def test_reads_a_set(tmp_path: Path) -> None:
 def test_only_line_feeds_part_lines(tmp_path: Path) -> None:
     text = "one\u2028two\u0085three"
     line = json.dumps({"_id": "a", "text": text}, ensure_ascii=False)
-    found = load_question_set(write(tmp_path, corpus_jsonl=f"\ufeff{line}\r\n"))
+    found = load_question_set(write(tmp_path, corpus_jsonl=f"\ufeff{line}\r\n", qrels_tsv=""))
     assert found.corpus[0].text == text
 
 
@@ -65,6 +65,12 @@ def test_only_line_feeds_part_lines(tmp_path: Path) -> None:
         ("qrels.tsv", "query-id\tcorpus-id\tscore\n1\ta\thigh", "line 2", "a number"),
         ("qrels.tsv", "query-id\tcorpus-id\tscore\n1\ta\tnan", "line 2", "at most 100"),
         ("qrels.tsv", "query-id\tcorpus-id\tscore\n1\ta\t1e9", "line 2", "at most 100"),
+        ("corpus.jsonl", "", "line 1", "nothing in it"),
+        ("queries.jsonl", "\n \n", "line 1", "nothing in it"),
+        ("qrels.tsv", "query-id\tcorpus-id\tscore\n9\ta\t1", "line 2", "no question 9"),
+        ("qrels.tsv", "query-id\tcorpus-id\tscore\n1\tb\t1", "line 2", "no entry b"),
+        ("qrels.tsv", "1\ta\thigh\n", "line 1", "a number"),
+        ("qrels.tsv", "9\ta\t1\n", "line 1", "no question 9"),
         ("qrels.tsv", b"query-id\tcorpus-id\tscore\n\xff\ta\t1", "", "UTF-8"),
     ],
 )
@@ -90,3 +96,8 @@ def test_a_folder_in_a_files_place(tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl").mkdir()
     with pytest.raises(QuestionSetError, match=r"queries\.jsonl cannot be read"):
         load_question_set(tmp_path)
+
+
+def test_grades_without_a_header_all_count(tmp_path: Path) -> None:
+    found = load_question_set(write(tmp_path, qrels_tsv="1\ta\t2\n2\t7\t1\n"))
+    assert [dict(item.relevance) for item in found.questions] == [{"a": 2.0}, {"7": 1.0}]

@@ -43,6 +43,7 @@ def test_version(tmp_path: Path) -> None:
         ("nonsense",),
         ("ask", "x", "--nonsense"),
         ("ask", " "),
+        ("forget", " "),
         ("ingest", "x.md", "--audience", ""),
         ("ask", "x", "--audience", "hr", "--audience", " , "),
         ("search", "x", "--audience", ""),
@@ -132,7 +133,10 @@ def test_forgetting_takes_a_whole_name_and_never_a_part_of_one(own_office: Path)
     assert part.code == 2
     assert "handbook" in part.err
     assert len(footnote("documents", "--json", home=own_office).json) == 2
-    assert footnote("forget", "no such thing", home=own_office).code == 1
+    assert "footnote documents" in footnote("forget", "no such thing", home=own_office).err
+    unknown = footnote("forget", "no such thing", "--json", home=own_office)
+    assert unknown.code == 1
+    assert "no such thing" in unknown.json["error"]
     gone = footnote("forget", "HANDBOOK.pdf", "--json", home=own_office)
     assert gone.code == 0
     assert [item["title"] for item in gone.json["forgotten"]] == ["handbook"]
