@@ -64,6 +64,7 @@ class Settings(BaseSettings):
             validation_alias="QDRANT_URL",
             repr=False,  # it may hold a password
             description="Qdrant server that holds the library for many processes.",
+            examples=["http://localhost:6333"],
         ),
     ] = None
     qdrant_api_key: Annotated[
@@ -90,6 +91,7 @@ class Settings(BaseSettings):
             validation_alias="ANTHROPIC_BASE_URL",
             repr=False,  # it may hold a password
             description="Another server that speaks Anthropic's Messages API; it needs no key.",
+            examples=["http://localhost:8080"],
         ),
     ] = None
     model: Annotated[
@@ -133,7 +135,7 @@ class Settings(BaseSettings):
     ] = 60.0
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Field(validation_alias="FOOTNOTE_LOG_LEVEL", description="Least severity that is logged, to standard error."),
+        Field(validation_alias="FOOTNOTE_LOG_LEVEL", description="Least severity that is logged."),
     ] = "warning"
     log_texts: Annotated[
         bool,
@@ -201,7 +203,10 @@ def _explain(error: ValidationError) -> str:
         field = next((f for key, f in Settings.model_fields.items() if name in {key, f.validation_alias}), None)
         variable = str(field.validation_alias) if field is not None and field.validation_alias else name
         purpose = f" {field.description}" if field is not None else ""
-        lines.append(f"{variable}: {_expected(problem['type'], problem.get('ctx', {}), problem['msg'])}.{purpose}")
+        expected = _expected(problem["type"], problem.get("ctx", {}), problem["msg"])
+        if field is not None and field.examples and problem["type"] == "url_parsing":
+            expected += f" such as {field.examples[0]}"
+        lines.append(f"{variable}: {expected}.{purpose}")
     return "A setting is broken.\n" + "\n".join(f"- {line}" for line in lines)
 
 
@@ -215,7 +220,7 @@ def _expected(kind: str, context: dict[str, Any], message: str) -> str:
         "int_parsing": "it has to be a whole number",
         "float_parsing": "it has to be a number",
         "bool_parsing": "it has to be true or false",
-        "url_parsing": "it has to be an address such as http://localhost:6333",
+        "url_parsing": "it has to be an address",
         "url_scheme": "it has to be an address that begins with http:// or https://",
         "greater_than": f"it has to be more than {context.get('gt')}",
         "greater_than_equal": f"it has to be at least {context.get('ge')}",

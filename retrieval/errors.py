@@ -10,6 +10,7 @@
     │   └── ReadTimeoutError           took longer than a document may
     ├── EmbeddingError             the embedding model failed
     │   └── ModelNotFoundError         no weights in any of the places looked in
+    │       └── ModelChoiceError           the model or the folder that was set is none
     └── StoreError                 the store failed
         ├── StoreLockedError           another process owns the embedded store
         ├── StoreMismatchError         built with another model, chunker or schema
@@ -61,6 +62,10 @@ class EmbeddingError(RetrievalError):
 
 class ModelNotFoundError(EmbeddingError):
     """The model's weights are in none of the places looked in."""
+
+
+class ModelChoiceError(ModelNotFoundError):
+    """The model's name or folder, as set, is none that can be used: whoever set it has to act."""
 
 
 class StoreError(RetrievalError):

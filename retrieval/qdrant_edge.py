@@ -70,6 +70,7 @@ FLUSH_EVERY = 4096
 READ_TIMEOUT = 30.0
 WRITE_TIMEOUT = 300.0
 _READERS = 2
+_ELSEWHERE = "or name another folder with FOOTNOTE_HOME or --home"
 _PAGE = 1024
 
 
@@ -410,15 +411,29 @@ def _guarded(work: Callable[[], T], path: Path) -> T:
     except StoreError:
         raise
     except PermissionError as error:
-        message = f"The library in {path} cannot be written. Check who owns the folder, or name another with --home."
+        raise StoreError(_forbidden(path)) from error
+    except (FileExistsError, NotADirectoryError) as error:
+        message = f"The library cannot lie in {path}: there is a file in its place. Move it, {_ELSEWHERE}."
         raise StoreError(message) from error
     except BaseException as error:
         # The binding raises bare Exception, and a panic as a BaseException; in a worker thread nothing else comes here.
+        if _is_forbidden(path):
+            raise StoreError(_forbidden(path)) from error
         message = (
             f"The library in {path} could not be read or written; it may be damaged or the disk may be full. "
             "Check the disk; if the library stays broken, run `footnote reindex`."
         )
         raise StoreError(message) from error
+
+
+def _forbidden(path: Path) -> str:
+    return f"The library in {path} cannot be read and written. Check who owns the folder and its files, {_ELSEWHERE}."
+
+
+def _is_forbidden(path: Path) -> bool:
+    """Whether something in the folder belongs to others: the binding does not tell that from damage."""
+    places = (Path(folder, name) for folder, folders, files in os.walk(path) for name in (*folders, *files))
+    return os.path.lexists(path) and not all(os.access(place, os.R_OK | os.W_OK) for place in (path, *places))
 
 
 def _config(dimensions: int) -> edge.EdgeConfig:

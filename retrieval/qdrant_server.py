@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import stamina
+import stamina.instrumentation
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
@@ -391,6 +392,8 @@ def _is_passing(error: Exception) -> bool:
 
 
 def _connect(url: str, api_key: str | None) -> AsyncQdrantClient:
+    # Its log of repeats quotes what failed, and comes on somebody's screen.
+    stamina.instrumentation.set_on_retry_hooks([])
     with warnings.catch_warnings():
         # A server inside one's own network often speaks plain HTTP; whether to is the operator's decision.
         warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")

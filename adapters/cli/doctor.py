@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING, Final
 from adapters.cli.running import ANSWERED, FAILED, Options
 from adapters.printing import print_json, safe, say, tell
 from bot.app import identity_of, library_folder, open_embedder, open_model, open_store
-from bot.errors import BotError, SettingsError
+from bot.errors import BotError, ModelMisconfiguredError, ModelUnavailableError, SettingsError
+from bot.home import LOG_FILE, home_problem
 from bot.settings import load_settings
 from bot.telemetry import configure_logging, log_crash, new_error_id
 from retrieval.errors import RetrievalError, StoreAbsentError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from pydantic import AnyHttpUrl
 
     from bot.settings import Settings
     from retrieval.ports import Embedder
@@ -61,7 +64,7 @@ def doctor(options: Options) -> int:
         findings.add("settings", Grade.FAIL, str(error))
     else:
         findings.add("settings", Grade.OK, "All settings can be used.")
-        configure_logging(settings.log_level, texts=settings.log_texts)
+        configure_logging(settings.log_level, texts=settings.log_texts, file=settings.home / LOG_FILE)
         asyncio.run(_check_all(settings, findings))
     failed = any(finding.grade is Grade.FAIL for finding in findings.all)
     if options.json:
@@ -115,13 +118,18 @@ async def _check_all(settings: Settings, findings: _Findings) -> None:
 async def _check_home(settings: Settings, findings: _Findings) -> None:
     def check() -> tuple[Grade, str]:
         home = settings.home
+        if (problem := home_problem(home)) is not None:
+            return Grade.FAIL, problem
         try:
             home.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=home):
                 pass
             free = shutil.disk_usage(home).free
         except OSError:
-            return Grade.FAIL, f"{home} cannot be written. Check who owns it, or set FOOTNOTE_HOME to another folder."
+            return (
+                Grade.FAIL,
+                f"{home} cannot be written. Check who owns it, or name another with FOOTNOTE_HOME or --home.",
+            )
         text = f"{home}, {free / _GIGABYTE:,.1f} GB free."
         if free < _TOO_LITTLE:
             return Grade.FAIL, f"{text} That is too little; free some space."
@@ -156,7 +164,9 @@ async def _check_embedder(
 
 async def _check_library(settings: Settings, findings: _Findings, embedder: Embedder) -> None:
     place = (
-        str(library_folder(settings)) if settings.qdrant_url is None else f"on the Qdrant server {settings.qdrant_url}"
+        str(library_folder(settings))
+        if settings.qdrant_url is None
+        else f"on the Qdrant server {_address(settings.qdrant_url)} (QDRANT_URL)"
     )
     try:
         store = await open_store(settings, None)
@@ -181,8 +191,21 @@ async def _check_model(settings: Settings, findings: _Findings, embedder: Embedd
         text = "None is set, so answers quote the documents. Set ANTHROPIC_API_KEY for answers in own words."
         findings.add("language model", Grade.OK, text)
         return
-    await check()
+    try:
+        await check()
+    except (ModelUnavailableError, ModelMisconfiguredError) as error:
+        url = settings.anthropic_base_url
+        where = (
+            f"{_address(url)} (ANTHROPIC_BASE_URL)" if url is not None else "Anthropic's own (ANTHROPIC_BASE_URL unset)"
+        )
+        findings.add("language model", Grade.FAIL, f"{error} The address that was tried is {where}.")
+        return
     findings.add("language model", Grade.OK, f"{model.name} answers.")
+
+
+def _address(url: AnyHttpUrl) -> str:
+    """The address without a password that it may hold."""
+    return f"{url.scheme}://{url.host}{f':{url.port}' if url.port else ''}{url.path or ''}"
 
 
 def _check_tokens(settings: Settings, findings: _Findings) -> None:

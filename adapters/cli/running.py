@@ -52,13 +52,15 @@ def run_plain(options: Options, work: Callable[[Settings], int]) -> NoReturn:
     """The same for work that has no event loop or brings its own."""
     # Late: pydantic takes longer than `--help` may.
     from bot.errors import BotError, SettingsError  # noqa: PLC0415
+    from bot.home import LOG_FILE, require_home  # noqa: PLC0415
     from bot.settings import load_settings  # noqa: PLC0415
     from bot.telemetry import configure_logging, log_crash, log_failure, new_error_id  # noqa: PLC0415
-    from retrieval.errors import RetrievalError  # noqa: PLC0415
+    from retrieval.errors import ModelChoiceError, RetrievalError  # noqa: PLC0415
 
     try:
         settings = load_settings(home=options.home)
-        configure_logging(settings.log_level, texts=settings.log_texts)
+        configure_logging(settings.log_level, texts=settings.log_texts, file=settings.home / LOG_FILE)
+        require_home(settings)
         code = work(settings)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -71,7 +73,7 @@ def run_plain(options: Options, work: Callable[[Settings], int]) -> NoReturn:
     except CommandError as error:
         complain(options, str(error))
         code = error.code
-    except SettingsError as error:
+    except (SettingsError, ModelChoiceError) as error:
         complain(options, str(error))
         code = USAGE
     except (BotError, RetrievalError) as error:

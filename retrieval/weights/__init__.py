@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock, Timeout
 
-from retrieval.errors import ModelNotFoundError
+from retrieval.errors import ModelChoiceError, ModelNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,16 +28,16 @@ _DRAFT: Final = ".draft"
 
 
 def graph_in(folder: Path, names: Sequence[str]) -> str:
-    """The first of these graph files that the folder holds with a tokenizer beside it. Raises ModelNotFoundError."""
-    found = next((name for name in names if (folder / name).is_file()), None)
-    missing = [name for name in _NEEDED_FILES[1:] if not (folder / name).is_file()]
+    """The first of these graph files that the folder holds with a tokenizer beside it. Raises ModelChoiceError."""
+    found = next((name for name in names if _is_file(folder / name)), None)
+    missing = [name for name in _NEEDED_FILES[1:] if not _is_file(folder / name)]
     if found is None or missing:
         missing = [*(() if found else (" or ".join(names),)), *missing]
         message = (
             f"The model folder {folder} lacks {', '.join(missing)}. Name a folder that holds an exported ONNX model "
             "with its tokenizer, or unset FOOTNOTE_EMBEDDING_MODEL_PATH to use the packaged weights."
         )
-        raise ModelNotFoundError(message)
+        raise ModelChoiceError(message)
     return found
 
 
@@ -77,7 +77,11 @@ def packaged_folder(cache: Path, announce: Callable[[str], None]) -> Path | None
 
 
 def _is_whole(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in _NEEDED_FILES)
+    return all(_is_file(folder / name) for name in _NEEDED_FILES)
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - pathlib's raises where the folder may not be looked into
 
 
 def _convert(source: Path, target: Path) -> None:

@@ -13,7 +13,7 @@ from fastembed.common.model_description import ModelSource, PoolingType
 from fastembed.text.custom_text_embedding import CustomTextEmbedding
 from typing_extensions import override
 
-from retrieval.errors import ModelNotFoundError
+from retrieval.errors import ModelChoiceError, ModelNotFoundError
 from retrieval.weights import MODEL_FILE, graph_in, packaged_folder
 
 if TYPE_CHECKING:
@@ -78,14 +78,21 @@ def _open_folder(choice: ModelChoice, folder: Path) -> tuple[TextEmbedding, str]
     """The model in an operator's folder, and its fingerprint."""
     known = _description(choice.name)
     graph = graph_in(folder, (MODEL_FILE, _HUB_FILE) if known is None else (known.model_file,))
-    fingerprint = _fingerprint(folder, graph)
+    try:
+        fingerprint = _fingerprint(folder, graph)
+    except OSError as error:
+        message = f"The model folder {folder} (FOOTNOTE_EMBEDDING_MODEL_PATH) cannot be read. Check who owns its files."
+        raise ModelChoiceError(message) from error
     name = choice.name
     if known is None:
         width = _width(folder)
         name = f"{choice.name} {fingerprint} {graph} {width}"
         _register(name, graph, width)
-    advice = f"Check that {folder} holds the whole files of one exported ONNX model."
-    return _open(name, choice, advice, specific_model_path=str(folder)), fingerprint
+    advice = f"Check that {folder} (FOOTNOTE_EMBEDDING_MODEL_PATH) holds the whole files of one exported ONNX model."
+    try:
+        return _open(name, choice, advice, specific_model_path=str(folder)), fingerprint
+    except ModelNotFoundError as error:
+        raise ModelChoiceError(str(error)) from error
 
 
 def _open_packaged(choice: ModelChoice, folder: Path) -> TextEmbedding:
@@ -110,7 +117,7 @@ def _open_hub(choice: ModelChoice, announce: Callable[[str], None]) -> TextEmbed
             f"There is no embedding model called {choice.name}. FOOTNOTE_EMBEDDING_MODEL takes {DEFAULT_MODEL} or a "
             "name from fastembed's list of supported models."
         )
-        raise ModelNotFoundError(message)
+        raise ModelChoiceError(message)
     advice = (
         "Without access to the model hub, set FOOTNOTE_EMBEDDING_MODEL_PATH to a folder that holds it, or use the "
         "packaged weights (Linux on x86-64)."
@@ -194,5 +201,7 @@ def _width(folder: Path) -> int:
     try:
         return int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["hidden_size"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"The file config.json in {folder} does not tell the model's hidden_size."
-        raise ModelNotFoundError(message) from error
+        message = (
+            f"The file config.json in {folder} (FOOTNOTE_EMBEDDING_MODEL_PATH) does not tell the model's hidden_size."
+        )
+        raise ModelChoiceError(message) from error
