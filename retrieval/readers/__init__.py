@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from retrieval.errors import DocumentTooLargeError, EmptyDocumentError, ReadTimeoutError, UnsupportedFormatError
+from retrieval.languages import detect_language
 from retrieval.readers.assembly import assemble
 from retrieval.readers.limits import ReadLimits
 from retrieval.readers.markdown import read_markdown
@@ -67,8 +68,8 @@ class Readers:
             raise ReadTimeoutError(msg) from error
 
     async def warm_up(self) -> None:
-        """Start the PDF parser's processes ahead of the first PDF, e.g. while a model is loading."""
-        await self._pdf.warm_up()
+        """Start the PDF parser's processes and load the language detector, e.g. while a model is loading."""
+        await asyncio.gather(self._pdf.warm_up(), asyncio.to_thread(detect_language, "ready"))
 
     async def close(self) -> None:
         """End the PDF parser's processes."""
