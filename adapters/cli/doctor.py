@@ -205,7 +205,7 @@ async def _check_model(settings: Settings, findings: _Findings, embedder: Embedd
 
 def _address(url: AnyHttpUrl) -> str:
     """The address without a password that it may hold."""
-    return f"{url.scheme}://{url.host}{f':{url.port}' if url.port else ''}{url.path or ''}"
+    return f"{url.scheme}://{url.host}{f':{url.port}' if url.port else ''}{(url.path or '').rstrip('/')}"
 
 
 def _check_tokens(settings: Settings, findings: _Findings) -> None:

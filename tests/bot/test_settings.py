@@ -174,3 +174,13 @@ def test_a_dotenv_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValueError, match="frozen"):
         load_settings().model = "other"  # type: ignore[misc]  # the test
+
+
+@pytest.mark.parametrize("variable", ["QDRANT_URL", "ANTHROPIC_BASE_URL"])
+def test_an_address_that_is_none_gets_an_example_of_its_own_server(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "banana")
+    with pytest.raises(SettingsError, match=f"{variable}: it has to be an address such as http://") as caught:
+        load_settings()
+    assert ("6333" in str(caught.value)) is (variable == "QDRANT_URL")

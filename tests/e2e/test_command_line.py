@@ -164,3 +164,33 @@ def test_a_damaged_library_can_be_started_over(own_office: Path) -> None:
     assert "--start-over" in told.err
     assert footnote("reindex", "--start-over", home=own_office).code == 0
     assert footnote("documents", "--json", home=own_office).json == []
+
+
+@pytest.mark.parametrize("command", [("documents",), ("forget", "x"), ("ask", "x"), ("ingest", "x"), ("reindex",)])
+def test_a_home_that_cannot_be_used_is_named_at_once(command: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    told = footnote(*command, home=tmp_path / "file", cwd=tmp_path)
+    assert (told.code, told.out) == (2, "")
+    assert told.err.count("\n") == 1
+    assert "FOOTNOTE_HOME" in told.err
+
+
+def test_a_model_setting_that_means_nothing_exits_with_2(tmp_path: Path) -> None:
+    named = footnote("ask", "x", "--json", home=tmp_path, FOOTNOTE_EMBEDDING_MODEL="nosuch")
+    assert named.code == 2
+    assert "FOOTNOTE_EMBEDDING_MODEL" in named.json["error"]
+    placed = footnote("ask", "x", "--json", home=tmp_path, FOOTNOTE_EMBEDDING_MODEL_PATH=str(tmp_path / "nowhere"))
+    assert placed.code == 2
+    assert "FOOTNOTE_EMBEDDING_MODEL_PATH" in placed.json["error"]
+
+
+def test_a_doctor_names_the_address_that_does_not_answer_and_no_password(office: Office) -> None:
+    nowhere = "http://someone:made-up-password@127.0.0.1:9"
+    told = footnote("doctor", "--json", home=office.home, ANTHROPIC_BASE_URL=nowhere, QDRANT_URL=nowhere)
+    checks = {check["check"]: check for check in told.json["checks"]}
+    for check, variable in (("library", "QDRANT_URL"), ("language model", "ANTHROPIC_BASE_URL")):
+        assert checks[check]["grade"] == "fail"
+        assert "http://127.0.0.1:9" in checks[check]["text"]
+        assert variable in checks[check]["text"]
+    assert "made-up-password" not in told.out + told.err
+    assert "retry" not in told.err

@@ -245,3 +245,28 @@ async def test_searches_run_while_documents_are_written(tmp_path: Path) -> None:
     await writing
     assert searches > 1
     await store.close()
+
+
+async def test_a_file_in_the_librarys_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "library").touch()
+    with pytest.raises(StoreError, match="FOOTNOTE_HOME or --home"):
+        await EdgeStore.open(tmp_path / "library", IDENTITY)
+    with pytest.raises(StoreError, match="FOOTNOTE_HOME or --home"):
+        await EdgeStore.open(tmp_path / "library", None)
+
+
+@pytest.mark.parametrize("inside", ["", "current", "lock", "shard"])
+async def test_a_library_of_others_is_told_from_a_damaged_one(inside: str, tmp_path: Path) -> None:
+    path = tmp_path / "library"
+    await (await EdgeStore.open(path, IDENTITY)).close()
+    name = next(found.name for found in path.iterdir() if found.name.startswith("shard-"))
+    closed = path / (name if inside == "shard" else inside)
+    closed.chmod(0)
+    if os.access(closed, os.R_OK):
+        pytest.skip("this user may read everything")
+    try:
+        for identity in (IDENTITY, None):
+            with pytest.raises(StoreError, match=r"Check who owns .* FOOTNOTE_HOME or --home"):
+                await EdgeStore.open(path, identity)
+    finally:
+        closed.chmod(0o700)
