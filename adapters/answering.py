@@ -48,7 +48,8 @@ def show(events: Iterable[AnswerEvent]) -> End:
                         say(wrap.feed(safe(event.text)), end="")
                 case TextReset():
                     if shown:
-                        say("\n\n(Written anew:)\n")
+                        say(wrap.finish() + "\n\n(Written anew:)\n")
+                        wrap = WordWrap(terminal_width() or sys.maxsize)
                         shown = ""
                 case _:
                     end = event

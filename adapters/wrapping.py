@@ -31,7 +31,8 @@ class WordWrap:
 
     def finish(self) -> str:
         """What was held back."""
-        return self._flush() + self._blanks
+        rest, self._blanks = self._flush() + self._blanks, ""
+        return rest
 
     def _take(self, character: str) -> str:
         if self._column == 0 and not self._word:

@@ -24,4 +24,5 @@ def test_every_setting_is_in_the_table_with_its_description(name: str) -> None:
 def test_the_table_names_no_setting_that_does_not_exist() -> None:
     table = OPERATIONS.partition("## Settings")[2].partition("\n## ")[0]
     named = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
-    assert named == {str(field.validation_alias) for name, field in Settings.model_fields.items() if name not in RESERVED}
+    settable = {name: field for name, field in Settings.model_fields.items() if name not in RESERVED}
+    assert named == {str(field.validation_alias) for field in settable.values()}

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from making_documents import source
 
 from retrieval.errors import DocumentTooLargeError, EmptyDocumentError
-from retrieval.types import document_id
 from retrieval.readers.assembly import Piece, Reading, assemble
-from retrieval.types import BlockKind, Document
+from retrieval.types import BlockKind, Document, document_id
 
 PIECES = st.lists(
     st.builds(
