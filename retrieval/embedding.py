@@ -27,7 +27,7 @@ T = TypeVar("T")
 _Batch = list[tuple[int, str]]
 """Texts with their places in the whole."""
 
-_BATCH_TOKENS: Final = 2048
+_BATCH_TOKENS: Final = 4096
 """Padded tokens in one run of the model: bounds a batch's memory, attention included, to some tens of megabytes."""
 _BATCH_TEXTS: Final = 32
 _COUNT_TEXTS: Final = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NewType
+from typing import TYPE_CHECKING, NewType
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 if TYPE_CHECKING:
@@ -174,19 +174,12 @@ def page_at(page_starts: Sequence[tuple[int, int]], offset: int) -> int | None:
     return page_starts[index - 1][1] if index else None
 
 
-_TITLE_BEFORE_TEXT: Final = 60
-"""Characters of the title that stand before a chunk's text."""
-
-
 def embedded_text(title: str, heading_path: Sequence[str], text: str) -> str:
     """Join title and heading path (each once, ` > ` between) and the text on the lines below.
 
-    A title that the text already begins with is not said twice. A long title is cut: it stands before every chunk of
-    its document, and costs each the time to embed it.
+    A title that the text already begins with is not said twice.
     """
     path: list[str] = []
-    if len(title) > _TITLE_BEFORE_TEXT:
-        title = title[: max(title.rfind(" ", 0, _TITLE_BEFORE_TEXT + 1), _TITLE_BEFORE_TEXT // 2)]
     for part in (title, *heading_path):
         if part and part not in path and not text.startswith(part):
             path.append(part)
