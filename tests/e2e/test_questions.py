@@ -221,17 +221,22 @@ def test_a_person_at_a_terminal(office: Office) -> None:
     )
     os.close(follower)
     screen = _Screen(leader)
-    screen.wait_for("Ask a question")
-    screen.type(f"{WHO}\n")
-    screen.wait_for("head of the department")
-    screen.wait_for("travel.md")
-    process.send_signal(signal.SIGINT)
-    screen.wait_for("Ctrl-C again leaves")
-    screen.type("/help\n")
-    screen.wait_for("/forget TITLE")
-    screen.type("\x04")
-    assert process.wait(60) == 0
-    os.close(leader)
+    try:
+        screen.wait_for("Ask a question")
+        screen.type(f"{WHO}\n")
+        screen.wait_for("head of the department")
+        screen.wait_for("travel.md")
+        screen.wait_for("›")  # before that, Ctrl-C would stop the answer
+        process.send_signal(signal.SIGINT)
+        screen.wait_for("Ctrl-C again leaves")
+        screen.type("/help\n")
+        screen.wait_for("/forget TITLE")
+        screen.type("\x04")
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(leader)
 
 
 class _Screen:

@@ -220,7 +220,7 @@ async def test_a_damaged_library_is_told_in_a_sentence(tmp_path: Path, damage: s
 
 async def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder", encoding="utf-8")
-    with pytest.raises(StoreError, match="could not be read or written"):
+    with pytest.raises(StoreError, match="a file in its place"):
         await EdgeStore.open(tmp_path / "file" / "library", IDENTITY)
 
 
