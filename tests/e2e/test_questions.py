@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import pty
@@ -223,14 +224,17 @@ def test_a_person_at_a_terminal(office: Office) -> None:
     screen = _Screen(leader)
     try:
         screen.wait_for("Ask a question")
+        screen.wait_for_prompt()
         screen.type(f"{WHO}\n")
         screen.wait_for("head of the department")
         screen.wait_for("travel.md")
-        screen.wait_for("›")  # before that, Ctrl-C would stop the answer
+        screen.wait_for_prompt()  # before that, Ctrl-C would stop the answer
         process.send_signal(signal.SIGINT)
         screen.wait_for("Ctrl-C again leaves")
+        screen.wait_for_prompt()
         screen.type("/help\n")
-        screen.wait_for("/forget TITLE")
+        screen.wait_for("Ctrl-C stops an answer")
+        screen.wait_for_prompt()
         screen.type("\x04")
         assert process.wait(60) == 0
     finally:
@@ -245,9 +249,16 @@ class _Screen:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._unread = ""
+        # A sign may come in two reads.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def type(self, keys: str) -> None:
         os.write(self._descriptor, keys.encode())
+
+    def wait_for_prompt(self) -> None:
+        """Until the chat reads keys: it shows the prompt just before it takes the terminal over."""
+        self.wait_for("› ")
+        time.sleep(0.5)
 
     def wait_for(self, text: str) -> None:
         """Read on until the text has been shown."""
@@ -255,5 +266,5 @@ class _Screen:
         while text not in self._unread:
             assert time.monotonic() < until, self._unread
             if select.select([self._descriptor], [], [], 0.5)[0]:
-                self._unread += os.read(self._descriptor, 65536).decode("utf-8", "replace")
+                self._unread += self._decoder.decode(os.read(self._descriptor, 65536))
         self._unread = self._unread.partition(text)[2]
