@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 VOCABULARY = 30_000
 CHUNK_WORDS = 150
-QUESTION_WORDS = 9
+QUESTION_WORDS = 5
+"""With "What is" as long as the usual question of SQuAD 2.0 (54 characters), and more tokens."""
 CHUNKS_A_DOCUMENT = 100
 WARM_UP = 10
 SYLLABLES = [

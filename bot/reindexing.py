@@ -173,7 +173,7 @@ class _Archive:
         chunks: list[Chunk] = []
         for start in range(0, record.chunk_count, _PAGE):
             ordinals = range(start, min(start + _PAGE, record.chunk_count))
-            chunks += await store.chunks(record.id, record.version, ordinals, record.audience)
+            chunks += await store.chunks(record.version, ordinals, record.audience)
         data = _CHUNKS.dump_json(tuple(chunks))
         try:
             await asyncio.to_thread(self._file(record).write_bytes, data)

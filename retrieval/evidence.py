@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from retrieval.fusion import Ranked
     from retrieval.ports import Candidate
+    from retrieval.types import ChunkId
 
 THRESHOLD: Final = 0.45
 """Probability below which we abstain: a wrong refusal is as bad as a wrong answer, but an answer shows its sources."""
@@ -85,43 +86,56 @@ class Evidence:
         return self.probability >= THRESHOLD
 
 
-def weigh(ranked: Sequence[Ranked], idf: Mapping[int, float], *weights: Weights) -> Evidence:
+def deciding(ranked: Sequence[Ranked]) -> list[Candidate]:
+    """The candidates whose terms `weigh` looks at."""
+    candidates = [item.candidate for item in ranked]
+    return [*candidates[:_TOP], max(candidates, key=lambda item: item.bm25)] if candidates else []
+
+
+def weigh(
+    ranked: Sequence[Ranked],
+    idf: Mapping[int, float],
+    terms: Mapping[ChunkId, Collection[int]],
+    weights: Sequence[Weights],
+) -> Evidence:
     """Judge the fused candidates (best first) of a question whose terms have these inverse document frequencies.
 
-    Where several weights apply, the one that finds more evidence decides.
+    `terms` has the BM25 indices that occur in the `deciding` candidates; a missing one counts as without any. Where
+    several weights apply, the one that finds more evidence decides.
     """
-    features = _features(ranked, idf)
+    features = _features(ranked, idf, terms)
     logit = max(
         (
-            some.bias
-            + some.cosine * features.cosine
-            + some.bm25 * features.bm25
-            + some.coverage * features.coverage
-            + some.agreement * features.agreement
+            one.bias
+            + one.cosine * features.cosine
+            + one.bm25 * features.bm25
+            + one.coverage * features.coverage
+            + one.agreement * features.agreement
         )
-        for some in weights
+        for one in weights
     )
     probability = 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
     return Evidence(features=features, probability=probability if ranked else 0.0)
 
 
-def _features(ranked: Sequence[Ranked], idf: Mapping[int, float]) -> Features:
+def _features(ranked: Sequence[Ranked], idf: Mapping[int, float], terms: Mapping[ChunkId, Collection[int]]) -> Features:
+    candidates = [item.candidate for item in ranked]
+    matched = {item.id: idf.keys() & terms.get(item.id, ()) for item in deciding(ranked)}
     weight = {term: max(value, _LEAST_IDF) for term, value in idf.items()}
     total = sum(weight.values())
-    candidates = [item.candidate for item in ranked]
+    shares = {chunk: sum(weight[term] for term in some) / total if total else 0.0 for chunk, some in matched.items()}
+    best = max(candidates, key=lambda item: item.bm25, default=None)
     first = next((item for item in candidates if item.bm25_rank == 1), None)
     agreement = first is not None and first.dense_rank is not None and first.dense_rank <= 3
-    best = max(candidates, key=lambda item: item.bm25, default=None)
-    shares = [sum(weight[term] for term in item.matched) / total for item in candidates[:_TOP]] if total else []
     return Features(
         cosine=max((item.cosine for item in candidates if item.cosine is not None), default=0.0),
-        bm25=_saturation(best, idf) * sum(weight[term] for term in best.matched) / total if best and total else 0.0,
-        coverage=max(shares, default=0.0),
+        bm25=_saturation(best.bm25, matched[best.id], idf) * shares[best.id] if best is not None else 0.0,
+        coverage=max((shares[item.id] for item in candidates[:_TOP]), default=0.0),
         agreement=float(agreement),
     )
 
 
-def _saturation(candidate: Candidate, idf: Mapping[int, float]) -> float:
+def _saturation(score: float, matched: Collection[int], idf: Mapping[int, float]) -> float:
     """How strongly the terms that occur do so: the BM25 score over their IDF (0 to about 2.6)."""
-    matched = sum(idf[term] for term in candidate.matched)
-    return candidate.bm25 / matched if matched else 0.0
+    most = sum(idf[term] for term in matched)
+    return score / most if most else 0.0

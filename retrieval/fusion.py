@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from retrieval.ports import Candidate
+    from retrieval.types import Chunk, ChunkId
 
 DENSE_WEIGHT: Final = 0.45
 _SHINGLE: Final = 5
@@ -49,7 +50,7 @@ def fuse(candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT) ->
     if not candidates:
         return []
     # In one order, so that the sums below do not depend on the order of the searches.
-    candidates = sorted(candidates, key=lambda item: (item.chunk.document_id, item.chunk.ordinal))
+    candidates = sorted(candidates, key=lambda item: (item.document_id, item.ordinal))
     known = [item.cosine for item in candidates if item.cosine is not None]
     floor = min(known, default=0.0)
     cosine = np.array([floor if item.cosine is None else item.cosine for item in candidates])
@@ -67,8 +68,8 @@ def _z(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return (values - values.mean()) / spread if spread > 1e-9 else np.zeros_like(values)
 
 
-def fold_duplicates(ranked: Iterable[Ranked], limit: int) -> list[Ranked]:
-    """The first `limit` that do not repeat a better one: nearly the same text in a copy or another version.
+def fold_duplicates(ranked: Iterable[Ranked], chunks: Mapping[ChunkId, Chunk], limit: int) -> list[Ranked]:
+    """The first `limit` of those in `chunks` that do not repeat a better one: nearly the same text in a copy.
 
     Texts that differ in a number say different things, whatever else they share, and are both kept.
     """
@@ -77,7 +78,10 @@ def fold_duplicates(ranked: Iterable[Ranked], limit: int) -> list[Ranked]:
     for item in ranked:
         if len(kept) >= limit:
             break
-        text = _Text(item.candidate.chunk.text)
+        chunk = chunks.get(item.candidate.id)
+        if chunk is None:
+            continue
+        text = _Text(chunk.text)
         if any(text.repeats(other) for other in seen):
             continue
         kept.append(item)
@@ -94,11 +98,11 @@ class _Text:
         self._numbers = sorted(_NUMBER.findall(text))
 
     @cached_property
-    def _shingles(self) -> frozenset[str]:
+    def _shingles(self) -> frozenset[str] | frozenset[tuple[str, str]]:
         words = self._words
         text = "".join(words)
         if not _UNSPACED.search(text):
-            return frozenset(map(" ".join, pairwise(words))) or frozenset(words)
+            return frozenset(pairwise(words)) or frozenset(words)
         return frozenset(text[start : start + _SHINGLE] for start in range(max(1, len(text) - _SHINGLE + 1)))
 
     def repeats(self, other: _Text) -> bool:
@@ -107,4 +111,5 @@ class _Text:
         if self._numbers != other._numbers or lengths[0] < _LENGTHS * lengths[1]:
             return False
         one, two = self._shingles, other._shingles
-        return len(one & two) >= _DUPLICATE_SHARE * len(one | two)
+        shared = len(one & two)
+        return shared >= _DUPLICATE_SHARE * (len(one) + len(two) - shared)

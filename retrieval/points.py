@@ -15,7 +15,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from retrieval.errors import StoreError, StoreMismatchError
 from retrieval.types import (
@@ -49,6 +49,8 @@ STAGED_AT = "staged_at"
 """When a chunk was written, in seconds since 1970: tells what a dead process left from what is being written."""
 KEYWORD_FIELDS = (TYPE, DOCUMENT, VERSION, AUDIENCE)
 """The fields with a payload index; conditions on others only narrow down one document's chunks."""
+PLACE = (DOCUMENT, VERSION, ORDINAL)
+"""What a search reads of the payloads; most of what it finds is never shown."""
 CHUNK_TYPE = "chunk"
 RECORD_TYPE = "record"
 META_TYPE = "meta"
@@ -85,26 +87,26 @@ class StoredPoint:
     sparse: SparseVector | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPoint:
-    """A chunk point that a search returned; `weights` is its BM25 vector, by term."""
+class FoundPoint(NamedTuple):
+    """A chunk point that a search returned; `payload` has the fields of `PLACE`."""
 
     payload: dict[str, Any]
     id: str
     score: float
-    weights: dict[int, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What a search brings: both lists, best first, and for each term asked for its IDF or None.
 
-    `cosines` has the cosine, by id, of the points that only BM25 returned and that have a dense vector.
+    `cosines` has the cosine, by id, of the points that only BM25 returned and that have a dense vector; `scores` the
+    BM25 score of those that only the dense search returned and that have a term of the query.
     """
 
     dense: list[FoundPoint]
     bm25: list[FoundPoint]
     cosines: dict[str, float]
+    scores: dict[str, float]
     idf: dict[int, float | None]
 
 
@@ -148,7 +150,11 @@ class Backend(Protocol):
         ...
 
     async def retrieve(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The payloads of those points that exist, by id."""
+        """The payloads of those points that exist, by id; not to be changed."""
+        ...
+
+    async def terms(self, ids: Sequence[str]) -> dict[str, frozenset[int]]:
+        """The terms of those points that exist and have a BM25 vector, by id."""
         ...
 
     async def scroll(self, where: Where) -> list[tuple[str, dict[str, Any]]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from retrieval.types import (
         Audience,
         Chunk,
+        ChunkId,
         Document,
         DocumentId,
         DocumentRecord,
@@ -73,19 +74,20 @@ class IndexedChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A chunk that at least one of the two searches returned, with the scores of both.
+    """A chunk that at least one of the two searches returned, with the scores of both. `Store.load` brings the chunk.
 
     `cosine` is None for a chunk without a dense vector; `bm25` is 0 where no term of the query occurs. A rank counts
-    from 1 and is None where that search did not return the chunk. `matched` holds the query's BM25 indices that occur
-    in it.
+    from 1 and is None where that search did not return the chunk.
     """
 
-    chunk: Chunk
+    id: ChunkId
+    document_id: DocumentId
+    version: VersionId
+    ordinal: int
     cosine: float | None
     bm25: float
     dense_rank: int | None
     bm25_rank: int | None
-    matched: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,10 +127,16 @@ class Store(Protocol):
         """Both searches under the audience filter, `limit` chunks from each, current versions only."""
         ...
 
-    async def chunks(
-        self, document_id: DocumentId, version: VersionId, ordinals: Sequence[int], audience: Audience
-    ) -> list[Chunk]:
-        """Those chunks of a document that exist and that the audience may see, by ordinal."""
+    async def load(self, ids: Collection[ChunkId], audience: Audience) -> dict[ChunkId, Chunk]:
+        """Those of these chunks that belong to a current version and that the audience may see, by id."""
+        ...
+
+    async def terms(self, ids: Collection[ChunkId]) -> dict[ChunkId, frozenset[int]]:
+        """The BM25 indices that occur in these chunks, by id, whoever may see them."""
+        ...
+
+    async def chunks(self, version: VersionId, ordinals: Sequence[int], audience: Audience) -> list[Chunk]:
+        """The same for a version's chunks with these ordinals, in that order."""
         ...
 
     async def record(self, document_id: DocumentId) -> DocumentRecord | None:

@@ -20,12 +20,13 @@ import shutil
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import qdrant_edge as edge
 from filelock import FileLock, Timeout
 
 from retrieval.errors import StoreAbsentError, StoreError, StoreLockedError
+from retrieval.memo import Memo
 from retrieval.points import (
     AUDIENCE,
     BM25,
@@ -35,6 +36,7 @@ from retrieval.points import (
     KEYWORD_FIELDS,
     META_ID,
     ORDINAL,
+    PLACE,
     RECORD_TYPE,
     STAGED_AT,
     TYPE,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from retrieval.types import DocumentRecord, SparseVector
 
 T = TypeVar("T")
+_Vector: TypeAlias = "list[float] | edge.SparseVector"
 
 MIN_FREE_BYTES = 128 * 1024 * 1024
 """Writes are refused below this much free disk space: the engine maps its files, and a full disk would kill us."""
@@ -67,6 +70,11 @@ MIN_FREE_TO_OPEN = 32 * 1024 * 1024
 """The same for opening, which may have to finish what the write-ahead log holds."""
 FLUSH_EVERY = 4096
 """Points written between two flushes; the write-ahead log covers what lies in between."""
+READ_AHEAD_BYTES = 256 * 1024 * 1024
+"""Read into the system's cache when a library is opened: about 80,000 chunks."""
+PLACES = 50_000
+"""Chunks whose document, version and ordinal are kept at hand: some 20 MB."""
+_READ_AT_ONCE = 1024 * 1024
 READ_TIMEOUT = 30.0
 WRITE_TIMEOUT = 300.0
 _READERS = 2
@@ -133,6 +141,10 @@ class EdgeBackend:
         self._read = ThreadPoolExecutor(_READERS, "store-read")
         self._write = ThreadPoolExecutor(1, "store-write")
         self._unflushed = 0
+        self._records: Memo[str, dict[str, Any]] = Memo()
+        self._idfs: Memo[int, float | None] = Memo()
+        # Never cleared: a chunk's place is part of its identity. Reading a payload takes longer than finding its point.
+        self._places: Memo[str, dict[str, Any]] = Memo(PLACES)
 
     @classmethod
     async def open(cls, path: Path, identity: LibraryIdentity | None, *, rebuild: bool = False) -> EdgeBackend:
@@ -143,6 +155,7 @@ class EdgeBackend:
         except BaseException:
             await backend.close()
             raise
+        backend._read.submit(backend._home.read_ahead)
         return backend
 
     async def publish(self) -> None:
@@ -185,35 +198,53 @@ class EdgeBackend:
     async def search(
         self, *, dense: NDArray[np.float32], sparse: SparseVector, terms: Sequence[int], where: Where, limit: int
     ) -> Found:
-        """Both searches, then the cosines that are missing. A single term's best score / weight is its IDF.
+        """Both searches, then the scores that are missing. A single term's best score / weight is its IDF.
 
-        One query after the other: the binding's batches of different queries take twice as long.
+        One query after the other, in one thread: the binding's batches of different queries take twice as long, and so
+        do two threads, which wait for each other to let go of the interpreter.
         """
-        vector = dense.tolist()
-        words = _nearest(_sparse(sparse), BM25, limit, where) if sparse.indices else None
-        single = [_nearest(edge.SparseVector([term], [1.0]), BM25, 1, None) for term in terms]
+        vector, words = dense.tolist(), _sparse(sparse) if sparse.indices else None
+
+        def find(query: _Vector | None, name: str) -> list[FoundPoint]:
+            scores = {str(point.id): point.score for point in self._query(query, name, limit, where)}
+            places = self._places.get(scores, self._load_places)
+            return [
+                FoundPoint(payload=places[id_], id=id_, score=score) for id_, score in scores.items() if id_ in places
+            ]
+
+        def rate(query: _Vector | None, name: str, points: set[str]) -> dict[str, float]:
+            found = self._query(query, name, len(points), Where(ids=points)) if points else []
+            return {str(point.id): point.score for point in found}
 
         def search() -> Found:
-            by_vector = [_found(point) for point in self._live.query(_nearest(vector, DENSE, limit, where))]
-            by_words = [_found(point) for point in self._live.query(words)] if words is not None else []
-            singles = [self._live.query(request) for request in single]
-            ids = {point.id for point in by_words} - {point.id for point in by_vector}
-            rest = self._live.query(_nearest(vector, DENSE, len(ids), Where(ids=ids))) if ids else []
+            by_vector, by_words = find(vector, DENSE), find(words, BM25)
+            near, worded = {point.id for point in by_vector}, {point.id for point in by_words}
             return Found(
                 dense=by_vector,
                 bm25=by_words,
-                cosines={str(point.id): point.score for point in rest},
-                idf={term: _idf(term, points) for term, points in zip(terms, singles, strict=True)},
+                cosines=rate(vector, DENSE, worded - near),
+                scores=rate(words, BM25, near - worded),
+                idf=self._idfs.get(terms, lambda missing: {term: self._idf(term) for term in missing}),
             )
 
         return await self._in_reader(search)
 
     async def retrieve(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The payloads of those points that exist, by id."""
+        """The payloads of those points that exist, by id; not to be changed."""
+
+        def load(missing: list[str]) -> dict[str, dict[str, Any]]:
+            records = self._live.retrieve([*missing], with_payload=True, with_vector=False)
+            return {str(record.id): record.payload or {} for record in records}
+
+        known = self._records.known(ids)
+        return known if len(known) == len(ids) else await self._in_reader(lambda: self._records.get(ids, load))
+
+    async def terms(self, ids: Sequence[str]) -> dict[str, frozenset[int]]:
+        """The terms of those points that exist and have a BM25 vector, by id."""
         if not ids:
             return {}
-        records = await self._in_reader(lambda: self._live.retrieve(list(ids), with_payload=True, with_vector=False))
-        return {str(record.id): record.payload or {} for record in records}
+        records = await self._in_reader(lambda: self._live.retrieve(list(ids), with_payload=False, with_vector=[BM25]))
+        return {str(record.id): frozenset(_weights(record.vector)) for record in records}
 
     async def scroll(self, where: Where) -> list[tuple[str, dict[str, Any]]]:
         """Id and payload of all points that match."""
@@ -233,6 +264,7 @@ class EdgeBackend:
             self._unflushed = 0
 
         await self._in_writer(optimize)
+        self._read.submit(self._home.read_ahead)
 
     async def close(self) -> None:
         """Flush, close the shard, free the lock."""
@@ -310,11 +342,40 @@ class EdgeBackend:
             if offset is None:
                 return found
 
+    def _query(self, vector: _Vector | None, name: str, limit: int, where: Where | None) -> list[edge.ScoredPoint]:
+        """Points nearest to the vector; with their BM25 vectors when there are no conditions."""
+        if vector is None:
+            return []
+        request = edge.QueryRequest(
+            limit=limit,
+            query=edge.Query.Nearest(vector, using=name),
+            filter=None if where is None else _filter(where),
+            with_payload=False,
+            with_vector=[BM25] if where is None else False,
+        )
+        return self._live.query(request)
+
+    def _load_places(self, ids: list[str]) -> dict[str, dict[str, Any]]:
+        records = self._live.retrieve([*ids], with_payload=[*PLACE], with_vector=False)
+        return {str(record.id): record.payload or {} for record in records}
+
+    def _idf(self, term: int) -> float | None:
+        """Score / weight of any point with the term."""
+        points = self._query(edge.SparseVector([term], [1.0]), BM25, 1, None)
+        return points[0].score / _weights(points[0].vector)[term] if points else None
+
     async def _in_reader(self, work: Callable[[], T]) -> T:
         return await self._run(self._read, work, READ_TIMEOUT)
 
     async def _in_writer(self, work: Callable[[], T]) -> T:
-        return await self._run(self._write, work, WRITE_TIMEOUT)
+        def write() -> T:
+            try:
+                return work()
+            finally:
+                self._records.clear()
+                self._idfs.clear()
+
+        return await self._run(self._write, write, WRITE_TIMEOUT)
 
     async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T], limit: float) -> T:
         try:
@@ -363,6 +424,14 @@ class _Home:
             raise StoreError(message)
         self._shard = current
         return current
+
+    def read_ahead(self) -> None:
+        """Read what searches jump about in into the system's cache: page by page they would wait for the disk."""
+        left = READ_AHEAD_BYTES
+        for file in self._shard.rglob("page_*.dat") if self._shard is not None else ():
+            with contextlib.suppress(OSError), file.open("rb", buffering=0) as opened:
+                while left > 0 and self._lock.is_locked and (read := opened.read(_READ_AT_ONCE)):
+                    left -= len(read)
 
     def holds_library(self) -> bool:
         """Whether there is one; makes nothing."""
@@ -445,17 +514,6 @@ def _config(dimensions: int) -> edge.EdgeConfig:
     )
 
 
-def _nearest(vector: list[float] | edge.SparseVector, name: str, limit: int, where: Where | None) -> edge.QueryRequest:
-    """A search by one vector; without conditions, only the BM25 vectors of what is found are of interest."""
-    return edge.QueryRequest(
-        limit=limit,
-        query=edge.Query.Nearest(vector, using=name),
-        filter=None if where is None else _filter(where),
-        with_payload=where is not None and where.ids is None,
-        with_vector=[BM25] if where is None or where.ids is None else False,
-    )
-
-
 def _filter(where: Where) -> edge.Filter:
     must: list[Any] = []
     for key, value in ((TYPE, where.type), (DOCUMENT, where.document_id), (VERSION, where.version)):
@@ -489,15 +547,6 @@ def _sparse(vector: SparseVector) -> edge.SparseVector:
     return edge.SparseVector(list(vector.indices), list(vector.values))
 
 
-def _found(point: edge.ScoredPoint) -> FoundPoint:
-    return FoundPoint(id=str(point.id), payload=point.payload or {}, score=point.score, weights=_weights(point.vector))
-
-
 def _weights(vector: object) -> dict[int, float]:
     named = vector.get(BM25) if isinstance(vector, dict) else None
     return dict(zip(named.indices, named.values, strict=True)) if isinstance(named, edge.SparseVector) else {}
-
-
-def _idf(term: int, points: Sequence[edge.ScoredPoint]) -> float | None:
-    """Score / weight of any point with the term."""
-    return points[0].score / _weights(points[0].vector)[term] if points else None

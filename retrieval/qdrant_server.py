@@ -35,6 +35,7 @@ from retrieval.points import (
     KEYWORD_FIELDS,
     META_ID,
     ORDINAL,
+    PLACE,
     STAGED_AT,
     TYPE,
     VERSION,
@@ -210,23 +211,25 @@ class ServerBackend:
     async def search(
         self, *, dense: NDArray[np.float32], sparse: SparseVector, terms: Sequence[int], where: Where, limit: int
     ) -> Found:
-        """One request, then one for the cosines that are missing. A single term's best score / weight is its IDF."""
-        vector = dense.tolist()
-        requests = [_nearest(vector, DENSE, limit, where)]
-        if sparse.indices:
-            requests.append(_nearest(_sparse(sparse), BM25, limit, where))
-        requests += [_nearest(models.SparseVector(indices=[term], values=[1.0]), BM25, 1, None) for term in terms]
-        results = [response.points for response in await self._query(requests)]
-        by_vector = [_found(point) for point in results[0]]
-        by_words = [_found(point) for point in results[1]] if sparse.indices else []
-        singles = results[len(results) - len(terms) :] if terms else []
-        ids = {point.id for point in by_words} - {point.id for point in by_vector}
-        rest = await self._query([_nearest(vector, DENSE, len(ids), Where(ids=ids))]) if ids else []
+        """One request, then one for the scores that are missing. A single term's best score / weight is its IDF."""
+        vector, words = dense.tolist(), _sparse(sparse) if sparse.indices else None
+        singles = [models.SparseVector(indices=[term], values=[1.0]) for term in terms]
+        by_vector, by_words, *of_terms = await self._query(
+            _nearest(vector, DENSE, limit, where),
+            _nearest(words, BM25, limit, where),
+            *(_nearest(single, BM25, 1, None) for single in singles),
+        )
+        near, worded = {str(point.id) for point in by_vector}, {str(point.id) for point in by_words}
+        cosines, scores = await self._query(
+            _nearest(vector, DENSE, limit, Where(ids=worded - near)),
+            _nearest(words, BM25, limit, Where(ids=near - worded)),
+        )
         return Found(
-            dense=by_vector,
-            bm25=by_words,
-            cosines={str(point.id): point.score for response in rest for point in response.points},
-            idf={term: _idf(term, points) for term, points in zip(terms, singles, strict=True)},
+            dense=[_found(point) for point in by_vector],
+            bm25=[_found(point) for point in by_words],
+            cosines={str(point.id): point.score for point in cosines},
+            scores={str(point.id): point.score for point in scores},
+            idf={term: _idf(term, points) for term, points in zip(terms, of_terms, strict=True)},
         )
 
     async def retrieve(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -241,6 +244,15 @@ class ServerBackend:
         if meta is not None and self._identity is not None:
             check_identity(identity_of(meta), self._identity)
         return payloads
+
+    async def terms(self, ids: Sequence[str]) -> dict[str, frozenset[int]]:
+        """The terms of those points that exist and have a BM25 vector, by id."""
+        if not ids:
+            return {}
+        records = await self._call(
+            self._client.retrieve, self._name, list(ids), with_payload=False, with_vectors=[BM25]
+        )
+        return {str(record.id): frozenset(_weights(record.vector)) for record in records}
 
     async def scroll(self, where: Where) -> list[tuple[str, dict[str, Any]]]:
         """Id and payload of all points that match."""
@@ -320,8 +332,12 @@ class ServerBackend:
             kind = models.PayloadSchemaType.KEYWORD
             await self._call(self._client.create_payload_index, name, field, kind, wait=True)
 
-    async def _query(self, requests: list[models.QueryRequest]) -> list[models.QueryResponse]:
-        return await self._call(self._client.query_batch_points, self._name, requests)
+    async def _query(self, *requests: models.QueryRequest | None) -> list[list[models.ScoredPoint]]:
+        """The points of each request, in one round trip; none where there is nothing to ask for."""
+        asked = [request for request in requests if request is not None]
+        responses = await self._call(self._client.query_batch_points, self._name, asked) if asked else []
+        found = iter(responses)
+        return [next(found).points if request is not None else [] for request in requests]
 
     async def _meta(self) -> LibraryIdentity | None:
         try:
@@ -412,16 +428,18 @@ def _build_name(alias: str, number: uuid.UUID) -> str:
 
 
 def _nearest(
-    vector: list[float] | models.SparseVector, name: str, limit: int, where: Where | None
-) -> models.QueryRequest:
+    vector: list[float] | models.SparseVector | None, name: str, limit: int, where: Where | None
+) -> models.QueryRequest | None:
     """A search by one vector; without conditions, only the BM25 vectors of what is found are of interest."""
+    if vector is None or (where is not None and where.ids is not None and not where.ids):
+        return None
     return models.QueryRequest(
         query=vector,
         using=name,
         filter=None if where is None else _filter(where),
         limit=limit,
-        with_payload=where is not None and where.ids is None,
-        with_vector=[BM25] if where is None or where.ids is None else False,
+        with_payload=[*PLACE] if where is not None and where.ids is None else False,
+        with_vector=[BM25] if where is None else False,
     )
 
 
@@ -459,7 +477,7 @@ def _sparse(vector: SparseVector) -> models.SparseVector:
 
 
 def _found(point: models.ScoredPoint) -> FoundPoint:
-    return FoundPoint(id=str(point.id), payload=point.payload or {}, score=point.score, weights=_weights(point.vector))
+    return FoundPoint(id=str(point.id), payload=point.payload or {}, score=point.score)
 
 
 def _weights(vector: object) -> dict[int, float]:

@@ -37,10 +37,10 @@ from retrieval.points import (
     scopes,
 )
 from retrieval.ports import Candidate, Candidates
-from retrieval.types import SparseVector, chunk_id
+from retrieval.types import ChunkId, SparseVector, chunk_id
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -62,6 +62,8 @@ class VersionedStore:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._switching = asyncio.Lock()
+        """Held while a document's record is switched to another version."""
 
     async def replace(self, record: DocumentRecord, chunks: Sequence[IndexedChunk]) -> None:
         """Make `chunks` the document's content; all must carry the record's id and version.
@@ -88,7 +90,8 @@ class VersionedStore:
             # Also on cancellation. What cannot be removed now is invisible, and is removed later.
             await self._discard(mine)
             raise
-        await backend.upsert([record_point(record)])
+        async with self._switching:
+            await backend.upsert([record_point(record)])
         if previous is not None:
             await backend.delete(Where(type=CHUNK_TYPE, document_id=record.id, version=previous.version))
         abandoned = Where(
@@ -122,44 +125,52 @@ class VersionedStore:
     async def search(
         self, *, dense: NDArray[np.float32], sparse: SparseVector, audience: Audience, limit: int
     ) -> Candidates:
-        """Both searches, `limit` chunks from each, of current versions and that the audience may see only."""
+        """Both searches, `limit` chunks from each, of current versions and that the audience may see only.
+
+        The first round reads without a lock. Where documents are being replaced so fast that it met a version that is
+        no longer current, the next rounds hold up the switches of this process, so that no document is missed.
+        """
         sparse = _bounded(sparse)
         terms: Sequence[int] = sparse.indices
         idf: dict[int, float] = {}
         suspects: dict[str, str] = {}  # version → document, of versions that were not current when last looked at
         hidden: frozenset[str] = frozenset()
-        for attempt in range(1 + _RERUNS):
-            where = Where(audience=audience, not_versions=hidden)
-            found = await self._backend.search(dense=dense, sparse=sparse, terms=terms, where=where, limit=limit)
-            if attempt == 0:
-                idf = await self._idf(found.idf)
-                terms = ()
-            points = (*found.dense, *found.bm25)
-            suspects |= {point.payload[VERSION]: point.payload[DOCUMENT] for point in points}
-            records = await self._backend.retrieve(sorted(set(suspects.values())))
-            visible = {
-                payload[VERSION] for payload in records.values() if audience_of(payload).scopes & audience.scopes
-            }
-            suspects = {version: document for version, document in suspects.items() if version not in visible}
-            settled = not (hidden & visible) and all(point.payload[VERSION] in visible for point in points)
-            if settled or attempt == _RERUNS:
-                return Candidates(found=_candidates(found, visible, idf), idf=idf)
-            hidden = frozenset(suspects)
+        async with contextlib.AsyncExitStack() as stack:
+            for attempt in range(1 + _RERUNS):
+                if attempt == 1:
+                    await stack.enter_async_context(self._switching)
+                where = Where(audience=audience, not_versions=hidden)
+                found = await self._backend.search(dense=dense, sparse=sparse, terms=terms, where=where, limit=limit)
+                if attempt == 0:
+                    idf = await self._idf(found.idf)
+                    terms = ()
+                points = (*found.dense, *found.bm25)
+                suspects |= {point.payload[VERSION]: point.payload[DOCUMENT] for point in points}
+                visible = await self._visible(suspects.values(), audience)
+                suspects = {version: document for version, document in suspects.items() if version not in visible}
+                settled = not (hidden & visible) and all(point.payload[VERSION] in visible for point in points)
+                if settled or attempt == _RERUNS:
+                    return Candidates(found=_candidates(found, visible), idf=idf)
+                hidden = frozenset(suspects)
         raise AssertionError  # the last round returns
 
-    async def chunks(
-        self, document_id: DocumentId, version: VersionId, ordinals: Sequence[int], audience: Audience
-    ) -> list[Chunk]:
-        """Those chunks of the document's version that exist and that the audience may see, by ordinal."""
-        if not ordinals:
-            return []
-        ids = frozenset(chunk_id(version, ordinal) for ordinal in ordinals)
-        where = Where(type=CHUNK_TYPE, document_id=document_id, version=version, audience=audience, ids=ids)
-        found = await self._backend.scroll(where)
-        record = await self.record(document_id)
-        if record is None or record.version != version or not record.audience.scopes & audience.scopes:
-            return []
-        return sorted((chunk_of(*item) for item in found), key=lambda chunk: chunk.ordinal)
+    async def load(self, ids: Collection[ChunkId], audience: Audience) -> dict[ChunkId, Chunk]:
+        """Those of these chunks that belong to a current version and that the audience may see, by id."""
+        if not ids:
+            return {}
+        found = await self._backend.scroll(Where(type=CHUNK_TYPE, audience=audience, ids=frozenset(ids)))
+        visible = await self._visible((payload[DOCUMENT] for _, payload in found), audience)
+        return {ChunkId(point): chunk_of(point, payload) for point, payload in found if payload[VERSION] in visible}
+
+    async def terms(self, ids: Collection[ChunkId]) -> dict[ChunkId, frozenset[int]]:
+        """The BM25 indices that occur in these chunks, by id, whoever may see them."""
+        found = await self._backend.terms(sorted(ids))
+        return {wanted: found.get(wanted, frozenset()) for wanted in ids}
+
+    async def chunks(self, version: VersionId, ordinals: Sequence[int], audience: Audience) -> list[Chunk]:
+        """The same for a version's chunks with these ordinals, in that order."""
+        found = await self.load({chunk_id(version, ordinal) for ordinal in ordinals}, audience)
+        return sorted(found.values(), key=lambda chunk: chunk.ordinal)
 
     async def record(self, document_id: DocumentId) -> DocumentRecord | None:
         """A document's record, whoever may see it."""
@@ -184,6 +195,11 @@ class VersionedStore:
         """Write all that is pending and let go; may be called twice."""
         await self._backend.close()
 
+    async def _visible(self, documents: Iterable[str], audience: Audience) -> set[str]:
+        """The current versions of these documents, where the audience may see them."""
+        records = await self._backend.retrieve(sorted(set(documents)))
+        return {payload[VERSION] for payload in records.values() if audience_of(payload).scopes & audience.scopes}
+
     async def _idf(self, known: dict[int, float | None]) -> dict[int, float]:
         if all(value is not None for value in known.values()):
             return {term: value for term, value in known.items() if value is not None}
@@ -205,25 +221,24 @@ def _bounded(sparse: SparseVector) -> SparseVector:
     return SparseVector(indices=sparse.indices[:MAX_TERMS], values=sparse.values[:MAX_TERMS])
 
 
-def _candidates(found: Found, visible: set[str], idf: dict[int, float]) -> tuple[Candidate, ...]:
+def _candidates(found: Found, visible: set[str]) -> tuple[Candidate, ...]:
     """Both lists as one, each chunk with both scores and its rank in each list."""
     dense, bm25 = _ranked(found.dense, visible), _ranked(found.bm25, visible)
     cosines = found.cosines | {point.id: point.score for point in found.dense}
-    scores = {point.id: point.score for point in found.bm25}
-    candidates = []
-    for point_id, (point, _) in (bm25 | dense).items():
-        matched = idf.keys() & point.weights.keys()
-        candidates.append(
-            Candidate(
-                chunk=chunk_of(point_id, point.payload),
-                cosine=cosines.get(point_id),
-                bm25=scores.get(point_id, sum(idf[term] * point.weights[term] for term in matched)),
-                dense_rank=dense[point_id][1] if point_id in dense else None,
-                bm25_rank=bm25[point_id][1] if point_id in bm25 else None,
-                matched=frozenset(matched),
-            )
+    scores = found.scores | {point.id: point.score for point in found.bm25}
+    return tuple(
+        Candidate(
+            id=ChunkId(point_id),
+            document_id=point.payload[DOCUMENT],
+            version=point.payload[VERSION],
+            ordinal=point.payload[ORDINAL],
+            cosine=cosines.get(point_id),
+            bm25=scores.get(point_id, 0.0),
+            dense_rank=dense[point_id][1] if point_id in dense else None,
+            bm25_rank=bm25[point_id][1] if point_id in bm25 else None,
         )
-    return tuple(candidates)
+        for point_id, (point, _) in (bm25 | dense).items()
+    )
 
 
 def _ranked(points: list[FoundPoint], visible: set[str]) -> dict[str, tuple[FoundPoint, int]]:

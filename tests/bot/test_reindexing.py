@@ -95,7 +95,7 @@ class World:
 
 
 async def _text(store: EdgeStore, record: DocumentRecord) -> str:
-    chunks = await store.chunks(record.id, record.version, range(record.chunk_count), record.audience)
+    chunks = await store.chunks(record.version, range(record.chunk_count), record.audience)
     return "\n".join(chunk.text for chunk in chunks)
 
 

@@ -24,14 +24,14 @@ from retrieval.errors import StoreError, StoreMismatchError
 from retrieval.points import LibraryIdentity
 from retrieval.qdrant_edge import EdgeStore
 from retrieval.qdrant_server import ServerStore
-from retrieval.types import PUBLIC, Audience, VersionId
+from retrieval.types import PUBLIC, Audience, ChunkId, VersionId
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
     from retrieval.ports import Candidate, Candidates, Store
-    from retrieval.types import DocumentRecord
+    from retrieval.types import Chunk, DocumentRecord
 
 OTHER = LibraryIdentity(model="large", dimensions=DIMENSIONS + 1, chunker="chunker-1", bm25=IDENTITY.bm25)
 
@@ -132,37 +132,60 @@ async def find(store: Store, question: str, *, audience: Audience = PUBLIC, limi
     candidates = await store.search(
         dense=unit(hash_of(question)), sparse=ENCODER.encode_query(question), audience=audience, limit=limit
     )
-    return Lists.of(candidates)
+    ids = {item.id for item in candidates.found}
+    return Lists.of(candidates, await store.load(ids, audience), await store.terms(ids))
+
+
+@dataclass(frozen=True)
+class Item:
+    """A candidate with its chunk."""
+
+    chunk: Chunk
+    candidate: Candidate
+    terms: frozenset[int]
+
+    @property
+    def cosine(self) -> float | None:
+        return self.candidate.cosine
+
+    @property
+    def bm25(self) -> float:
+        return self.candidate.bm25
 
 
 @dataclass(frozen=True)
 class Lists:
     """The candidates as the two ranked lists that they came in."""
 
-    found: tuple[Candidate, ...]
-    dense: list[Candidate]
-    bm25: list[Candidate]
+    found: list[Item]
+    dense: list[Item]
+    bm25: list[Item]
     idf: dict[int, float]
 
     @classmethod
-    def of(cls, candidates: Candidates) -> Lists:
+    def of(cls, candidates: Candidates, chunks: dict[ChunkId, Chunk], terms: dict[ChunkId, frozenset[int]]) -> Lists:
         dense = {item.dense_rank: item for item in candidates.found if item.dense_rank is not None}
         bm25 = {item.bm25_rank: item for item in candidates.found if item.bm25_rank is not None}
         assert sorted(dense) == list(range(1, len(dense) + 1))
         assert sorted(bm25) == list(range(1, len(bm25) + 1))
-        ids = [item.chunk.id for item in candidates.found]
+        ids = [item.id for item in candidates.found]
         assert len(set(ids)) == len(ids)
         assert len(ids) <= len(dense) + len(bm25)
+        items = {item.id: Item(chunks[item.id], item, terms[item.id]) for item in candidates.found}
+        for item in items.values():
+            place = (item.chunk.id, item.chunk.document_id, item.chunk.version, item.chunk.ordinal)
+            of = item.candidate
+            assert place == (of.id, of.document_id, of.version, of.ordinal)
         return cls(
-            candidates.found,
-            [dense[rank] for rank in sorted(dense)],
-            [bm25[rank] for rank in sorted(bm25)],
+            list(items.values()),
+            [items[dense[rank].id] for rank in sorted(dense)],
+            [items[bm25[rank].id] for rank in sorted(bm25)],
             candidates.idf,
         )
 
 
-def texts(candidates: Sequence[Candidate]) -> list[str]:
-    return [candidate.chunk.text for candidate in candidates]
+def texts(items: Sequence[Item]) -> list[str]:
+    return [item.chunk.text for item in items]
 
 
 async def test_an_empty_library_finds_nothing(store: Store) -> None:
@@ -223,13 +246,14 @@ async def test_idf_follows_the_formula_and_scores_are_made_of_it(store: Store) -
     weights = dict(zip(vector.indices, vector.values, strict=True))
     assert best.chunk.text == "zebra horse"
     assert best.bm25 == pytest.approx(sum(weights[term] * found.idf[term] for term in (horse, zebra)), rel=1e-4)
-    assert best.matched == {horse, zebra}
-    assert [item.matched for item in found.bm25[1:]] == [{horse}, {horse}]
+    assert best.terms == {horse, zebra}
+    assert [item.terms & found.idf.keys() for item in found.bm25[1:]] == [{horse}, {horse}]
     for item in found.found:
         vector = ENCODER.encode_document(item.chunk.text)
         weights = dict(zip(vector.indices, vector.values, strict=True))
-        assert item.matched == weights.keys() & found.idf.keys()
-        assert item.bm25 == pytest.approx(sum(weights[term] * found.idf[term] for term in item.matched), rel=1e-4)
+        assert item.terms == weights.keys()
+        expected_score = sum(weights[term] * found.idf[term] for term in weights.keys() & found.idf.keys())
+        assert item.bm25 == pytest.approx(expected_score, rel=1e-4)
 
 
 async def test_each_candidate_has_both_scores_whichever_search_found_it(store: Store) -> None:
@@ -238,7 +262,8 @@ async def test_each_candidate_has_both_scores_whichever_search_found_it(store: S
     found = await store.search(
         dense=unit(hash_of("cow")), sparse=ENCODER.encode_query("zebra"), audience=PUBLIC, limit=2
     )
-    by_text = {item.chunk.text: item for item in found.found}
+    chunks = await store.load({item.id for item in found.found}, PUBLIC)
+    by_text = {chunks[item.id].text: item for item in found.found}
     assert by_text["cow"].dense_rank == 1
     assert by_text["cow"].bm25_rank is None
     assert by_text["cow"].bm25 == 0
@@ -293,7 +318,7 @@ async def test_set_audience_moves_record_and_chunks(store: Store) -> None:
     assert await store.set_audience(record.id, secret)
     assert await store.count(PUBLIC) == 0
     assert (await find(store, "zebra")).dense == []
-    assert await store.chunks(record.id, record.version, [0], PUBLIC) == []
+    assert await store.chunks(record.version, [0], PUBLIC) == []
     found = await find(store, "zebra", audience=secret)
     assert texts(found.bm25) == ["zebra"]
     assert found.bm25[0].chunk.audience == secret
@@ -310,7 +335,7 @@ async def test_a_new_version_replaces_the_old_one(store: Store) -> None:
     found = await find(store, "zebra")
     assert texts(found.dense) == texts(found.bm25) == ["zebra four"]
     assert await store.records(None) == [second]
-    assert await store.chunks(first.id, first.version, [0, 1, 2], PUBLIC) == []
+    assert await store.chunks(first.version, [0, 1, 2], PUBLIC) == []
 
 
 async def test_an_empty_version_is_a_document_without_chunks(store: Store) -> None:
@@ -337,7 +362,7 @@ async def test_a_document_of_many_batches_is_whole(store: Store) -> None:
     await store.replace(record, chunks)
     found = await find(store, "zebra", limit=200)
     assert len(found.bm25) == len(found.dense) == 150
-    everything = await store.chunks(record.id, record.version, range(200), PUBLIC)
+    everything = await store.chunks(record.version, range(200), PUBLIC)
     assert [chunk.ordinal for chunk in everything] == list(range(150))
 
 
@@ -367,7 +392,7 @@ async def test_versions_never_mix_while_documents_are_replaced(store: Store) -> 
     done = asyncio.Event()
 
     async def write(title: str) -> None:
-        for turn in range(8):
+        for turn in range(20):
             record, chunks = document(title, [f"zebra {title} {turn} {n}" for n in range(6 + turn)])
             sizes[record.version] = len(chunks)
             await store.replace(record, chunks)
@@ -375,16 +400,18 @@ async def test_versions_never_mix_while_documents_are_replaced(store: Store) -> 
     async def read() -> int:
         rounds = 0
         while not done.is_set():
-            found = await find(store, "zebra", limit=100)
-            for side in (found.dense, found.bm25):
-                by_title: dict[str, list[VersionId]] = {}
-                for item in side:
-                    by_title.setdefault(item.chunk.title, []).append(item.chunk.version)
-                for versions in by_title.values():
+            sparse = ENCODER.encode_query("zebra")
+            found = await store.search(dense=unit(hash_of("zebra")), sparse=sparse, audience=PUBLIC, limit=100)
+            ranks = ([item.dense_rank for item in found.found], [item.bm25_rank for item in found.found])
+            for side in ranks:
+                by_document: dict[str, list[VersionId]] = {}
+                for item, rank in zip(found.found, side, strict=True):
+                    if rank is not None:
+                        by_document.setdefault(item.document_id, []).append(item.version)
+                for versions in by_document.values():
                     assert len(set(versions)) == 1, "two versions in one answer"
                     assert len(versions) == sizes[versions[0]], "half a version"
-                if rounds > 0:
-                    assert len(by_title) == 2, "a document vanished"
+                assert len(by_document) == 2, "a document vanished"
             rounds += 1
             await asyncio.sleep(0)
         return rounds
@@ -409,7 +436,7 @@ async def test_a_deleted_document_is_gone_at_once(store: Store) -> None:
     found = await find(store, "zebra")
     assert texts(found.dense) == texts(found.bm25) == ["zebra too"]
     assert await store.record(record.id) is None
-    assert await store.chunks(record.id, record.version, [0, 1], PUBLIC) == []
+    assert await store.chunks(record.version, [0, 1], PUBLIC) == []
     assert not await store.delete(record.id)
 
 
@@ -429,11 +456,17 @@ async def test_a_document_deleted_while_it_is_indexed_stays_deleted(store: Store
 async def test_neighbours_come_by_ordinal(store: Store) -> None:
     record, chunks = document("a", ["one", "two", "three", "four"])
     await store.replace(record, chunks)
-    got = await store.chunks(record.id, record.version, [3, 1, 99, -1], PUBLIC)
+    got = await store.chunks(record.version, [3, 1, 99, -1], PUBLIC)
     assert got == [chunks[1].chunk, chunks[3].chunk]
-    assert await store.chunks(record.id, record.version, [], PUBLIC) == []
-    assert await store.chunks(record.id, record.version, [1], Audience.of("x")) == []
-    assert await store.chunks(record.id, VersionId(str(uuid.uuid4())), [1], PUBLIC) == []
+    assert await store.chunks(record.version, [], PUBLIC) == []
+    assert await store.chunks(record.version, [1], Audience.of("x")) == []
+    ids = {chunks[2].chunk.id: chunks[2].chunk}
+    assert await store.load([*ids, ChunkId(str(uuid.uuid4()))], PUBLIC) == ids
+    assert await store.terms(["3fa85f64-5717-4562-b3fc-2c963f66afa6"]) == {
+        "3fa85f64-5717-4562-b3fc-2c963f66afa6": frozenset()
+    }
+    assert await store.load(ids, Audience.of("x")) == await store.load([], PUBLIC) == {}
+    assert await store.chunks(VersionId(str(uuid.uuid4())), [1], PUBLIC) == []
 
 
 async def test_optimizing_changes_no_answer(store: Store) -> None:
@@ -498,7 +531,7 @@ async def test_a_rebuild_takes_the_old_ones_place_only_when_published(place: Pla
 async def test_any_text_survives(store: Store, text: str, scope: str) -> None:
     record, chunks = document("any", [text], audience=Audience.of(scope))
     await store.replace(record, chunks)
-    (got,) = await store.chunks(record.id, record.version, [0], Audience.of(scope))
+    (got,) = await store.chunks(record.version, [0], Audience.of(scope))
     assert got == chunks[0].chunk
     found = await find(store, text, audience=Audience.of(scope), limit=3)
     assert [item.chunk.text for item in found.dense] == [text]

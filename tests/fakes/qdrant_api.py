@@ -132,7 +132,10 @@ class QdrantApi:
     async def _retrieve(self, request: web.Request) -> object:
         wanted = models.PointRequest.model_validate(await request.json())
         return await self.local.retrieve(
-            request.match_info["name"], wanted.ids, with_payload=wanted.with_payload, with_vectors=False
+            request.match_info["name"],
+            wanted.ids,
+            with_payload=wanted.with_payload,
+            with_vectors=wanted.with_vector or False,
         )
 
     async def _delete(self, request: web.Request) -> object:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import uuid
 from itertools import combinations
 
 from fakes.passages import chunk
@@ -9,16 +8,19 @@ from hypothesis import strategies as st
 
 from retrieval.fusion import Ranked, fold_duplicates, fuse
 from retrieval.ports import Candidate
+from retrieval.types import ChunkId, DocumentId, VersionId
 
 
-def candidate(cosine: float | None, bm25: float, number: int = 0, text: str = "Herons fish.") -> Candidate:
+def candidate(cosine: float | None, bm25: float, number: int = 0) -> Candidate:
     return Candidate(
-        chunk=chunk(text, ordinal=number, document_id=str(uuid.UUID(int=1))),
+        id=ChunkId(str(number)),
+        document_id=DocumentId("document"),
+        version=VersionId("version"),
+        ordinal=number,
         cosine=cosine,
         bm25=bm25,
         dense_rank=None,
         bm25_rank=None,
-        matched=frozenset(),
     )
 
 
@@ -31,7 +33,7 @@ CANDIDATES = st.lists(SCORES, max_size=30).map(
 
 
 def order(ranked: list[Ranked]) -> list[int]:
-    return [item.candidate.chunk.ordinal for item in ranked]
+    return [item.candidate.ordinal for item in ranked]
 
 
 @given(CANDIDATES, st.randoms(use_true_random=False))
@@ -51,11 +53,11 @@ def test_all_candidates_come_out_by_falling_score(candidates: list[Candidate]) -
 
 @given(CANDIDATES)
 def test_what_is_better_in_one_and_no_worse_in_the_other_ranks_no_lower(candidates: list[Candidate]) -> None:
-    score = {item.candidate.chunk.ordinal: item.score for item in fuse(candidates)}
+    score = {item.candidate.ordinal: item.score for item in fuse(candidates)}
     for one, other in combinations((item for item in candidates if item.cosine is not None), 2):
         better, worse = (one, other) if (one.cosine, one.bm25) >= (other.cosine, other.bm25) else (other, one)
         if better.bm25 >= worse.bm25:
-            assert score[better.chunk.ordinal] >= score[worse.chunk.ordinal]
+            assert score[better.ordinal] >= score[worse.ordinal]
 
 
 def test_both_searches_count() -> None:
@@ -78,7 +80,7 @@ def test_weights_move_between_the_searches() -> None:
 
 def test_a_candidate_without_a_vector_counts_as_the_least_similar() -> None:
     without, least, most = candidate(None, 0.0, 0), candidate(0.2, 0.0, 1), candidate(0.9, 0.0, 2)
-    ranked = {item.candidate.chunk.ordinal: item.score for item in fuse([without, least, most])}
+    ranked = {item.candidate.ordinal: item.score for item in fuse([without, least, most])}
     assert ranked[0] == ranked[1] < ranked[2]
 
 
@@ -91,10 +93,9 @@ LONG = "Herons stand in shallow water and wait for fish, frogs and the occasiona
 
 
 def kept(*texts: str, limit: int = 8) -> list[int]:
-    ranked = [
-        Ranked(candidate=candidate(0.5, 1.0, number, text), score=1.0 - number) for number, text in enumerate(texts)
-    ]
-    return order(fold_duplicates(ranked, limit))
+    ranked = [Ranked(candidate=candidate(0.5, 1.0, number), score=1.0 - number) for number in range(len(texts))]
+    chunks = {ChunkId(str(number)): chunk(text) for number, text in enumerate(texts)}
+    return order(fold_duplicates(ranked, chunks, limit))
 
 
 def test_a_copy_is_folded_into_the_better_one() -> None:
@@ -121,6 +122,11 @@ def test_short_and_empty_texts() -> None:
 def test_japanese_copies_are_folded() -> None:
     text = "返金は三十日以内に行われます。駐車場は有料です。受付は九時に開きます。"
     assert kept(text, text.replace("。", "。\n"), "猫は一日に十六時間眠ります。") == [0, 2]
+
+
+def test_what_could_not_be_loaded_is_left_out() -> None:
+    ranked = [Ranked(candidate=candidate(0.5, 1.0, number), score=1.0 - number) for number in range(3)]
+    assert order(fold_duplicates(ranked, {ChunkId("1"): chunk("Owls hunt.")}, 3)) == [1]
 
 
 def test_no_more_than_the_limit() -> None:

@@ -53,7 +53,7 @@ class Bench:
         assert verdict.document_id is not None
         record = await self.store.record(verdict.document_id)
         assert record is not None
-        return await self.store.chunks(record.id, record.version, range(record.chunk_count), audience)
+        return await self.store.chunks(record.version, range(record.chunk_count), audience)
 
     async def text(self, verdict: Verdict, audience: Audience = PUBLIC) -> str:
         return "\n".join(chunk.text for chunk in await self.chunks(verdict, audience))

@@ -124,10 +124,10 @@ async def test_a_process_killed_at_any_moment_leaves_one_whole_version(
         found = await store.search(dense=unit(1), sparse=ENCODER.encode_query("zebra"), audience=PUBLIC, limit=1000)
         record = await store.record(document_id("a"))
         size = 0 if record is None else record.chunk_count
-        assert {item.chunk.version for item in found.found} == ({record.version} if record and size else set())
+        assert {item.version for item in found.found} == ({record.version} if record and size else set())
         for ranks in ([item.dense_rank for item in found.found], [item.bm25_rank for item in found.found]):
             assert sorted(ranks) == list(range(1, size + 1))  # type: ignore[type-var]  # None would fail, as it should
-        assert sorted(item.chunk.ordinal for item in found.found) == list(range(size))
+        assert sorted(item.ordinal for item in found.found) == list(range(size))
         # What was staged or superseded is gone from the disk too.
         assert await store._edge.count(qdrant_edge.Where(type="chunk")) == size
         await store.close()
@@ -175,7 +175,8 @@ async def test_files_that_cannot_grow_leave_the_old_version(
     assert "disk may be full" in output.splitlines()[0], (output, errors)
     store = await EdgeStore.open(tmp_path, IDENTITY)
     found = await store.search(dense=unit(1), sparse=ENCODER.encode_query("zebra"), audience=PUBLIC, limit=50)
-    assert [item.chunk.text for item in found.found] == ["zebra old"]
+    chunks = await store.load([item.id for item in found.found], PUBLIC)
+    assert [chunk.text for chunk in chunks.values()] == ["zebra old"]
     await store.replace(*document("a", ["zebra newer"]))
     await store.close()
 
@@ -240,7 +241,7 @@ async def test_searches_run_while_documents_are_written(tmp_path: Path) -> None:
         found = await store.search(
             dense=unit(hash_of("zebra")), sparse=ENCODER.encode_query("zebra"), audience=PUBLIC, limit=10
         )
-        assert {item.chunk.title for item in found.found if item.bm25_rank is not None} >= {"a"}
+        assert document_id("a") in {item.document_id for item in found.found if item.bm25_rank is not None}
         searches += 1
     await writing
     assert searches > 1

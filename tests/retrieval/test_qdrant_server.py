@@ -81,7 +81,8 @@ async def test_a_write_that_fails_leaves_the_old_version(api: QdrantApi) -> None
         await writing
     api.fail = []
     found = await store.search(dense=unit(1), sparse=ENCODER.encode_query("zebra"), audience=PUBLIC, limit=200)
-    assert [item.chunk.text for item in found.found] == ["zebra old"]
+    chunks = await store.load([item.id for item in found.found], PUBLIC)
+    assert [chunk.text for chunk in chunks.values()] == ["zebra old"]
     await store.close()
 
 
@@ -154,7 +155,8 @@ async def test_what_a_dead_process_staged_is_unseen_and_goes_when_it_is_old(
     staged_now, fresh = document("a", ["zebra being staged"])
     await dead._backend.upsert([versioned.chunk_point(item, 2**31) for item in fresh])
     found = await alive.search(dense=unit(1), sparse=ENCODER.encode_query("zebra"), audience=PUBLIC, limit=5)
-    assert [item.chunk.text for item in found.found] == ["zebra old"]
+    chunks = await alive.load([item.id for item in found.found], PUBLIC)
+    assert [chunk.text for chunk in chunks.values()] == ["zebra old"]
     await alive.replace(*document("a", ["zebra new"]))
     count = alive._backend.count
     assert await count(versioned.Where(version=record.version)) == 0

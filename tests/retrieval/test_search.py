@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -8,10 +9,11 @@ from fakes.desk import Desk, open_desk
 from retrieval.types import PUBLIC, Audience, Query
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Collection
     from pathlib import Path
 
     from retrieval.search import SearchResult
+    from retrieval.types import Chunk, ChunkId
 
 HERONS = "Herons stand in shallow water and wait for fish."
 OWLS = "Owls hunt mice at night."
@@ -154,3 +156,21 @@ async def test_a_document_that_is_gone_is_not_found(desk: Desk) -> None:
     owls = await desk.add("owls.txt", OWLS)
     await desk.store.delete(owls)
     assert OWLS not in texts(await search(desk, "When do owls hunt mice?"))
+
+
+async def test_a_document_replaced_between_search_and_loading_is_searched_again(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await birds(desk)
+    newer = f"{OWLS} By day they sleep."
+    load = desk.store.load
+    replaced = asyncio.Event()
+
+    async def load_late(ids: Collection[ChunkId], audience: Audience) -> dict[ChunkId, Chunk]:
+        if not replaced.is_set():
+            replaced.set()
+            await desk.add("owls.txt", newer)
+        return await load(ids, audience)
+
+    monkeypatch.setattr(desk.store, "load", load_late)
+    assert texts(await search(desk, "When do owls hunt mice?"))[0] == newer
