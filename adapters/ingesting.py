@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from adapters.local_files import (
+    LocalFile,
     NotAFile,
     UnreadableFileError,
     find_files,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from bot.app import App
+    from bot.settings import Settings
     from retrieval.ingestion import Progress
     from retrieval.types import Audience, SourceFile
 
@@ -128,7 +130,7 @@ class _Run:
     async def sources(self) -> AsyncIterator[SourceFile]:
         """Read the files one by one. What cannot be read gets its verdict here."""
         files = find_files(self.paths)
-        limit = self.app.settings.max_file_megabytes * 1024 * 1024
+        limit = _limit(self.app.settings)
         while (found := await asyncio.to_thread(next, files, None)) is not None:
             slot = _Slot(found.name, found.named)
             self.waiting.append(slot)
@@ -163,6 +165,15 @@ class _Run:
         return done
 
 
+def first_file(paths: Iterable[str], settings: Settings) -> SourceFile | None:
+    """The first file that `ingest_paths` will read; None when there is none or it cannot be read. Blocks."""
+    try:
+        found = next((found for found in find_files(paths) if isinstance(found, LocalFile)), None)
+        return read_file(found, _limit(settings)) if found is not None else None
+    except UnreadableFileError:
+        return None
+
+
 async def ingest_paths(
     app: App, paths: Iterable[str], audience: Audience | None, watcher: Watcher, asker: Audience | None = None
 ) -> list[FileVerdict]:
@@ -194,6 +205,11 @@ async def ingest_paths(
     if any(verdict.verdict.outcome in {Outcome.INDEXED, Outcome.REPLACED, Outcome.PARTLY} for verdict in verdicts):
         await app.store.optimize()
     return verdicts
+
+
+def _limit(settings: Settings) -> int:
+    """Bytes of the largest file."""
+    return settings.max_file_megabytes * 1024 * 1024
 
 
 def summary(verdicts: Iterable[FileVerdict]) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from retrieval.ports import Embedder, Store
     from retrieval.readers import Readers
     from retrieval.search import Searcher
+    from retrieval.types import SourceFile
 
 LIBRARY_FOLDER: Final = "library"
 MODELS_FOLDER: Final = "models"
@@ -59,13 +60,14 @@ async def open_app(
     settings: Settings,
     announce: Callable[[str], None] = lambda _: None,
     *,
-    to_ingest: bool = False,
+    to_ingest: Callable[[], SourceFile | None] | None = None,
     ingest_command: str = "/ingest",
 ) -> AsyncIterator[App]:
     """Open everything; close it in reverse order at the end, whatever happens.
 
-    `announce` gets a sentence before each step that takes seconds. `to_ingest` starts the document parsers while the
-    model loads; `ingest_command` is what refusals name. Raises RetrievalError and BotError with sentences for the user.
+    `announce` gets a sentence before each step that takes seconds. `to_ingest` brings, from a thread, the file that is
+    ingested first: it is read while the model loads. `ingest_command` is what refusals name. Raises RetrievalError and
+    BotError with sentences for the user.
     """
     from bot.engine import AnswerEngine
     from retrieval.bm25 import Bm25Encoder
@@ -74,9 +76,7 @@ async def open_app(
 
     async with AsyncExitStack() as stack:
         readers = open_readers(settings, stack)
-        embedder, _ = await asyncio.gather(
-            open_embedder(settings, stack, announce), readers.warm_up() if to_ingest else asyncio.sleep(0)
-        )
+        embedder, _ = await asyncio.gather(open_embedder(settings, stack, announce), _read_ahead(readers, to_ingest))
         bm25 = Bm25Encoder()
         store = await open_store(settings, identity_of(embedder))
         stack.push_async_callback(store.close)
@@ -93,6 +93,14 @@ async def open_app(
             engine=AnswerEngine(store, searcher, model, fallback=Extractive(embedder), ingest_command=ingest_command),
             model=model,
         )
+
+
+async def _read_ahead(readers: Readers, first: Callable[[], SourceFile | None] | None) -> None:
+    if first is not None:
+        await readers.warm_up()
+        source = await asyncio.to_thread(first)
+        if source is not None:
+            readers.read_ahead(source)
 
 
 @asynccontextmanager

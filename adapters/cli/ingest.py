@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from adapters.circles import shown_to
 from adapters.cli.progress import IngestionDisplay
 from adapters.cli.running import ANSWERED, FAILED, Options
-from adapters.ingesting import count_gone, ingest_paths, summary, told_gone
+from adapters.ingesting import count_gone, first_file, ingest_paths, summary, told_gone
 from adapters.printing import print_json, say, tell
 from bot.app import open_app
 
@@ -21,7 +21,7 @@ async def ingest(settings: Settings, options: Options, paths: Sequence[str], cir
     """Ingest, telling a verdict for each file. FAILED when one could not be ingested."""
     audience = shown_to(circles)
     with IngestionDisplay(results=not options.json) as display:
-        async with open_app(settings, display.announce, to_ingest=True) as app:
+        async with open_app(settings, display.announce, to_ingest=lambda: first_file(paths, settings)) as app:
             verdicts = await ingest_paths(app, paths, audience, display)
             gone = await count_gone(app, paths)
     if options.json:

@@ -30,6 +30,7 @@ class Readers:
         """Take limits; no process starts before the first PDF."""
         self._limits = limits or ReadLimits()
         self._pdf = PdfReader(self._limits, pool_size=pdf_processes)
+        self._ahead: tuple[SourceFile, asyncio.Task[Document]] | None = None
 
     async def read(self, source: SourceFile) -> Document:
         """Read within the limits; the event loop is not held up.
@@ -37,6 +38,21 @@ class Readers:
         Raises:
             ReadError: One of its kinds, with a sentence that says what to do.
         """
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            return await self._read(source)
+        known, task = ahead
+        if known == source:
+            return await task
+        await _give_up(task)
+        return await self._read(source)
+
+    def read_ahead(self, source: SourceFile) -> None:
+        """Begin with what will be the next `read`, e.g. while a model is loading. What comes of it is told there."""
+        task = asyncio.ensure_future(self._read(source))  # noqa: TID251 - `read` or `close` awaits it
+        self._ahead = (source, task)
+
+    async def _read(self, source: SourceFile) -> Document:
         size = len(source.data)
         if not source.data.strip(b"\0 \t\r\n"):
             msg = f"{source.name} is empty. Check that it was saved or copied in full."
@@ -73,10 +89,17 @@ class Readers:
 
     async def close(self) -> None:
         """End the PDF parser's processes."""
+        if self._ahead is not None:
+            await _give_up(self._ahead[1])
         await self._pdf.close()
 
     def _read_text(self, source: SourceFile, found: Format) -> Document:
         return assemble(source, _text_reading(source.data, found), characters=self._limits.characters)
+
+
+async def _give_up(task: asyncio.Task[Document]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def _text_reading(data: bytes, found: Format) -> Reading:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fakes.desk import open_desk
 
-from adapters.ingesting import FileVerdict, count_gone, ingest_paths
+from adapters.ingesting import FileVerdict, count_gone, first_file, ingest_paths
 from bot.app import App
 from bot.library import Library
 from bot.settings import load_settings
@@ -122,3 +122,11 @@ async def test_what_may_not_be_read_in_a_folder_is_refused(app: App, folder: Pat
     assert told == dict.fromkeys(("pay.md", "closed", "x.md", "y.md"), refused) | {
         "travel.md": ("indexed", False, False)
     }
+
+
+async def test_the_first_file_is_the_one_that_is_read_first(app: App, folder: Path) -> None:
+    found = first_file([str(folder / "nothing.md"), str(folder)], app.settings)
+    assert found is not None
+    assert found.name == "pay.md"
+    assert first_file([str(folder / "nothing.md")], app.settings) is None
+    assert first_file([str(folder)], app.settings.model_copy(update={"max_file_megabytes": 0})) is None

@@ -101,3 +101,22 @@ async def test_each_kind_becomes_a_document() -> None:
         assert all(block.page is None for block in document.blocks)
     await readers.close()
     await readers.close()
+
+
+async def test_what_was_read_ahead_is_what_reading_gives() -> None:
+    readers = Readers()
+    wanted, other = source(TEXT.encode(), "leave.txt"), source(b"Other words.\n", "other.txt")
+    for first, then in ((wanted, wanted), (other, wanted)):
+        readers.read_ahead(first)
+        assert await readers.read(then) == await readers.read(wanted)
+    await readers.close()
+
+
+async def test_what_fails_ahead_fails_when_it_is_read() -> None:
+    readers = Readers()
+    empty = source(b"", "empty.txt")
+    readers.read_ahead(empty)
+    with pytest.raises(EmptyDocumentError):
+        await readers.read(empty)
+    readers.read_ahead(empty)
+    await readers.close()
