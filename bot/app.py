@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bot.ports import LanguageModel
     from bot.reindexing import RebuiltStore, Workshop
     from bot.settings import Settings
+    from retrieval.embedding import FastEmbedder, ModelChoice
     from retrieval.ingestion import Ingestion
     from retrieval.points import LibraryIdentity
     from retrieval.ports import Embedder, Store
@@ -76,7 +77,7 @@ async def open_app(
 
     async with AsyncExitStack() as stack:
         readers = open_readers(settings, stack)
-        embedder, _ = await asyncio.gather(open_embedder(settings, stack, announce), _read_ahead(readers, to_ingest))
+        _, embedder = await asyncio.gather(_read_ahead(readers, to_ingest), open_embedder(settings, stack, announce))
         bm25 = Bm25Encoder()
         store = await open_store(settings, identity_of(embedder))
         stack.push_async_callback(store.close)
@@ -145,17 +146,23 @@ def open_readers(settings: Settings, stack: AsyncExitStack) -> Readers:
 
 async def open_embedder(settings: Settings, stack: AsyncExitStack, announce: Callable[[str], None]) -> Embedder:
     """Load the embedding model; the stack closes it."""
-    from retrieval.embedding import FastEmbedder, ModelChoice
-
-    choice = ModelChoice(
+    # In a thread: its libraries take half a second to import, and a file may be being read meanwhile.
+    embedder_type, choice_type = await asyncio.to_thread(_embedding)
+    choice = choice_type(
         name=settings.embedding_model,
         folder=settings.embedding_model_path,
         cache=settings.home / MODELS_FOLDER,
         threads=settings.embedding_threads,
     )
-    embedder = await FastEmbedder.load(choice, announce)
+    embedder = await embedder_type.load(choice, announce)
     stack.push_async_callback(embedder.close)
     return embedder
+
+
+def _embedding() -> tuple[type[FastEmbedder], type[ModelChoice]]:
+    from retrieval.embedding import FastEmbedder, ModelChoice
+
+    return FastEmbedder, ModelChoice
 
 
 def identity_of(embedder: Embedder) -> LibraryIdentity:
