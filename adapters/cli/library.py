@@ -90,7 +90,7 @@ def _print_table(records: Sequence[DocumentRecord]) -> None:
             say("\t".join(document_row(record)))
         return
     from rich.table import Table  # noqa: PLC0415 - only for a terminal
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 - as above
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in _COLUMNS:

@@ -29,7 +29,7 @@ class IngestionDisplay:
             TextColumn,
             TimeElapsedColumn,
         )
-        from rich.progress import Progress as Bar  # noqa: PLC0415
+        from rich.progress import Progress as Bar  # noqa: PLC0415 - as above
 
         self._console: Console = console(stderr=True)
         # On one terminal, lines have to be printed above the bar.

@@ -51,11 +51,11 @@ def run(options: Options, work: Callable[[Settings], Coroutine[Any, Any, int]]) 
 def run_plain(options: Options, work: Callable[[Settings], int]) -> NoReturn:
     """The same for work that has no event loop or brings its own."""
     # Late: pydantic takes longer than `--help` may.
-    from bot.errors import BotError, SettingsError  # noqa: PLC0415
-    from bot.home import LOG_FILE, require_home  # noqa: PLC0415
-    from bot.settings import load_settings  # noqa: PLC0415
-    from bot.telemetry import configure_logging, log_crash, log_failure, new_error_id  # noqa: PLC0415
-    from retrieval.errors import ModelChoiceError, RetrievalError  # noqa: PLC0415
+    from bot.errors import BotError, SettingsError  # noqa: PLC0415 - as above
+    from bot.home import LOG_FILE, require_home  # noqa: PLC0415 - as above
+    from bot.settings import load_settings  # noqa: PLC0415 - as above
+    from bot.telemetry import configure_logging, log_crash, log_failure, new_error_id  # noqa: PLC0415 - as above
+    from retrieval.errors import ModelChoiceError, RetrievalError  # noqa: PLC0415 - as above
 
     try:
         settings = load_settings(home=options.home)

