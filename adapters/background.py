@@ -38,7 +38,9 @@ class BackgroundLoop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _Job(self._loop, self._finish()).wait(_PATIENCE)
+        job = _Job(self._loop, self._finish())
+        job.begin()
+        job.wait(_PATIENCE)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_PATIENCE)
         if not self._thread.is_alive():
@@ -48,6 +50,7 @@ class BackgroundLoop:
         """Run to the end. On Ctrl-C the work is cancelled, waited for, and KeyboardInterrupt raised."""
         job = _Job(self._loop, work)
         try:
+            job.begin()
             while not job.wait(_LOOK):
                 pass
         except KeyboardInterrupt:
@@ -68,6 +71,7 @@ class BackgroundLoop:
 
         job = _Job(self._loop, make())
         try:
+            job.begin()
             while True:
                 try:
                     item = made.get(timeout=_LOOK)
@@ -96,14 +100,20 @@ class _End:
 
 
 class _Job(Generic[T]):
-    """A coroutine that runs in the loop, seen from the other thread."""
+    """A coroutine that runs in the loop, seen from the other thread.
+
+    Ctrl-C can come between any two lines of that thread: `begin` belongs inside the `try` whose end is `cancel`.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
         self._loop = loop
         self._work = work
         self._task: asyncio.Task[T] | None = None
         self._finished = threading.Event()
-        loop.call_soon_threadsafe(self._start)
+
+    def begin(self) -> None:
+        """Start it."""
+        self._loop.call_soon_threadsafe(self._start)
 
     def _start(self) -> None:
         self._task = self._loop.create_task(self._work)
@@ -124,5 +134,13 @@ class _Job(Generic[T]):
         """Cancel and wait for the end; nothing happens when it is over."""
         if self._finished.is_set():
             return
-        self._loop.call_soon_threadsafe(lambda: self._task is not None and self._task.cancel())
+        self._loop.call_soon_threadsafe(self._stop)
         self._finished.wait(_PATIENCE)
+
+    def _stop(self) -> None:
+        # The loop keeps the order of calls: what has no task by now was never begun.
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._work.close()
+            self._finished.set()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from adapters import background
 from adapters.background import BackgroundLoop
 
 if TYPE_CHECKING:
@@ -118,3 +119,25 @@ def test_the_end_of_the_loop_ends_what_still_runs() -> None:
     with BackgroundLoop() as loop:
         loop.run(leave_behind())
     assert ended == ["closed"]
+
+
+@pytest.mark.parametrize("begin_first", [True, False])
+def test_ctrl_c_in_the_moment_of_starting_cancels_the_work(
+    monkeypatch: pytest.MonkeyPatch, *, begin_first: bool
+) -> None:
+    begun, ended = threading.Event(), []
+    begin = background._Job.begin
+
+    def interrupted(job: background._Job[None]) -> None:
+        if begin_first:
+            begin(job)
+            begun.wait(10)
+        raise KeyboardInterrupt
+
+    with BackgroundLoop() as loop:
+        with monkeypatch.context() as patch:
+            patch.setattr(background._Job, "begin", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                loop.run(for_ever(ended, begun))
+        assert ended == (["closed"] if begin_first else [])
+        assert loop.run(asyncio.sleep(0, "still there")) == "still there"
