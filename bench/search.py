@@ -137,23 +137,23 @@ async def _fill(store: Store, language: Language, chunks: int, dimensions: int, 
     await store.optimize()
 
 
-async def _measure(home: Path, models: Path | None, chunks: int, queries: int) -> tuple[list[float], list[float]]:
+async def _measure(home: Path, given: argparse.Namespace) -> tuple[list[float], list[float]]:
     """Milliseconds of embedding and of all, a question each."""
     bm25, language = Bm25Encoder(), Language(seed=7)
     async with AsyncExitStack() as stack:
         say = lambda sentence: print(sentence, file=sys.stderr)  # noqa: E731
-        embedder = await open_embedder(load_settings(home=models or home), stack, say)
+        embedder = await open_embedder(load_settings(home=given.home or home), stack, say)
         store = await open_store(
             load_settings(home=home).model_copy(update={"qdrant_url": None}), identity_of(embedder)
         )
         stack.push_async_callback(store.close)
         started = time.monotonic()
-        await _fill(store, language, chunks, embedder.dimensions, bm25)
-        print(f"{chunks:,} chunks stored in {time.monotonic() - started:.1f} s")
+        await _fill(store, language, given.chunks, embedder.dimensions, bm25)
+        print(f"{given.chunks:,} chunks stored in {time.monotonic() - started:.1f} s")
         searcher = Searcher(store, embedder, bm25)
         embedding, whole = [], []
-        for number in range(WARM_UP + queries):
-            text = f"What is {language.text(QUESTION_WORDS)}?"
+        for number in range(WARM_UP + given.queries):
+            text = f"What is {language.text(given.question_words)}?"
             started = time.perf_counter()
             await embedder.embed_query(text)
             embedded = time.perf_counter()
@@ -174,12 +174,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chunks", type=int, default=20_000)
     parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--question-words", type=int, default=QUESTION_WORDS)
     parser.add_argument("--most-milliseconds", type=float, default=30.0)
     parser.add_argument("--home", type=Path, help="Footnote's home, for the prepared model; its library is not touched")
     given = parser.parse_args()
     print(describe())
     with tempfile.TemporaryDirectory(prefix="footnote-bench-") as folder:
-        embedding, whole = asyncio.run(_measure(Path(folder), given.home, given.chunks, given.queries))
+        embedding, whole = asyncio.run(_measure(Path(folder), given))
     print(describe())
     print(_line("embedding alone", embedding))
     print(_line("embedding and search", whole))

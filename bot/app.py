@@ -9,6 +9,7 @@ the commands that only list documents start at once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 LIBRARY_FOLDER: Final = "library"
 MODELS_FOLDER: Final = "models"
+_FIRST_SECONDS: Final = 1.0
+"""How long the start may wait for the first file to be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,9 @@ async def open_app(
 
     async with AsyncExitStack() as stack:
         readers = open_readers(settings, stack)
-        _, embedder = await asyncio.gather(_read_ahead(readers, to_ingest), open_embedder(settings, stack, announce))
+        if to_ingest is not None:
+            await _read_ahead(readers, to_ingest)
+        embedder = await open_embedder(settings, stack, announce)
         bm25 = Bm25Encoder()
         store = await open_store(settings, identity_of(embedder))
         stack.push_async_callback(store.close)
@@ -96,10 +101,10 @@ async def open_app(
         )
 
 
-async def _read_ahead(readers: Readers, first: Callable[[], SourceFile | None] | None) -> None:
-    if first is not None:
-        await readers.warm_up()
-        source = await asyncio.to_thread(first)
+async def _read_ahead(readers: Readers, first: Callable[[], SourceFile | None]) -> None:
+    # A slow disk is waited for later, where the user is told of it.
+    with contextlib.suppress(TimeoutError):
+        source = await asyncio.wait_for(asyncio.to_thread(first), _FIRST_SECONDS)
         if source is not None:
             readers.read_ahead(source)
 

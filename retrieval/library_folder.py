@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READ_AHEAD_BYTES = 256 * 1024 * 1024
-"""Read into the system's cache when a library is opened: about 80,000 chunks."""
+"""Read into the system's cache when a library is opened: about 60,000 chunks."""
 _READ_AT_ONCE = 1024 * 1024
 _ELSEWHERE = "or name another folder with FOOTNOTE_HOME or --home"
 
@@ -62,11 +62,15 @@ class LibraryFolder:
 
     def read_ahead(self) -> None:
         """Read what searches jump about in into the system's cache: page by page they would wait for the disk."""
+        if self._shard is None:
+            return
         left = READ_AHEAD_BYTES
-        for file in self._shard.rglob("page_*.dat") if self._shard is not None else ():
-            with contextlib.suppress(OSError), file.open("rb", buffering=0) as opened:
-                while left > 0 and self._lock.is_locked and (read := opened.read(_READ_AT_ONCE)):
-                    left -= len(read)
+        # What cannot be read now, a search or a write will tell of.
+        with contextlib.suppress(OSError):
+            for file in self._shard.rglob("page_*.dat"):
+                with file.open("rb", buffering=0) as opened:
+                    while left > 0 and self._lock.is_locked and (read := opened.read(_READ_AT_ONCE)):
+                        left -= len(read)
 
     def holds_library(self) -> bool:
         """Whether there is one; makes nothing."""

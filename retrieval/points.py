@@ -119,7 +119,6 @@ class Where:
     version: str | None = None
     not_versions: Collection[str] = ()
     audience: Audience | None = None
-    ordinals: Collection[int] | None = None
     staged_before: int | None = None
     ids: Collection[str] | None = None
 
@@ -154,7 +153,7 @@ class Backend(Protocol):
         ...
 
     async def terms(self, ids: Sequence[str]) -> dict[str, frozenset[int]]:
-        """The terms of those points that exist and have a BM25 vector, by id."""
+        """The terms of those points that exist, by id; none for one without a BM25 vector."""
         ...
 
     async def scroll(self, where: Where) -> list[tuple[str, dict[str, Any]]]:

@@ -132,7 +132,7 @@ class Store(Protocol):
         ...
 
     async def terms(self, ids: Collection[ChunkId]) -> dict[ChunkId, frozenset[int]]:
-        """The BM25 indices that occur in these chunks, by id, whoever may see them."""
+        """The BM25 indices that occur in those of these chunks that exist, by id, whoever may see them."""
         ...
 
     async def chunks(self, version: VersionId, ordinals: Sequence[int], audience: Audience) -> list[Chunk]:

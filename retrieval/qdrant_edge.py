@@ -27,7 +27,6 @@ from retrieval.points import (
     DOCUMENT,
     KEYWORD_FIELDS,
     META_ID,
-    ORDINAL,
     PLACE,
     RECORD_TYPE,
     STAGED_AT,
@@ -64,7 +63,7 @@ MIN_FREE_TO_OPEN = 32 * 1024 * 1024
 FLUSH_EVERY = 4096
 """Points written between two flushes; the write-ahead log covers what lies in between."""
 PLACES = 50_000
-"""Chunks whose document, version and ordinal are kept at hand: some 20 MB."""
+"""Chunks whose document, version and ordinal are kept at hand: some 30 MB."""
 READ_TIMEOUT = 30.0
 WRITE_TIMEOUT = 300.0
 _READERS = 2
@@ -141,10 +140,10 @@ class EdgeBackend:
         backend = cls(LibraryFolder(path))
         try:
             await backend._in_writer(lambda: backend._open(identity, rebuild=rebuild))
-        except BaseException:
+        except BaseException:  # also when cancelled: the lock must not stay
             await backend.close()
             raise
-        backend._read.submit(backend._home.read_ahead)
+        backend._read_ahead()
         return backend
 
     async def publish(self) -> None:
@@ -229,7 +228,7 @@ class EdgeBackend:
         return known if len(known) == len(ids) else await self._in_reader(lambda: self._records.get(ids, load))
 
     async def terms(self, ids: Sequence[str]) -> dict[str, frozenset[int]]:
-        """The terms of those points that exist and have a BM25 vector, by id."""
+        """The terms of those points that exist, by id; none for one without a BM25 vector."""
         if not ids:
             return {}
         records = await self._in_reader(lambda: self._live.retrieve(list(ids), with_payload=False, with_vector=[BM25]))
@@ -253,7 +252,7 @@ class EdgeBackend:
             self._unflushed = 0
 
         await self._in_writer(optimize)
-        self._read.submit(self._home.read_ahead)
+        self._read_ahead()
 
     async def close(self) -> None:
         """Flush, close the shard, free the lock."""
@@ -281,6 +280,11 @@ class EdgeBackend:
             message = "The library is closed."
             raise StoreError(message)
         return self._shard
+
+    def _read_ahead(self) -> None:
+        # Closed meanwhile: then there is nothing to read ahead for.
+        with contextlib.suppress(RuntimeError):
+            self._read.submit(self._home.read_ahead)
 
     def _open(self, identity: LibraryIdentity | None, *, rebuild: bool) -> None:
         if identity is None and not self._home.holds_library():
@@ -402,8 +406,6 @@ def _filter(where: Where) -> edge.Filter:
         # The engine tests one value more than twice as fast as a list of one.
         match = edge.MatchValue(allowed[0]) if len(allowed) == 1 else edge.MatchAny(allowed)
         must.append(edge.FieldCondition(AUDIENCE, match=match))
-    if where.ordinals is not None:
-        must.append(edge.FieldCondition(ORDINAL, match=edge.MatchAny(sorted(where.ordinals))))
     if where.staged_before is not None:
         must.append(edge.FieldCondition(STAGED_AT, range=edge.RangeFloat(lt=where.staged_before)))
     if where.ids is not None:

@@ -34,7 +34,6 @@ from retrieval.points import (
     DOCUMENT,
     KEYWORD_FIELDS,
     META_ID,
-    ORDINAL,
     PLACE,
     STAGED_AT,
     TYPE,
@@ -161,7 +160,7 @@ class ServerBackend:
             elif identity is not None:
                 await backend._open(identity)
             backend._identity = identity
-        except BaseException:
+        except BaseException:  # also when cancelled: the connection must not stay
             await backend.close()
             raise
         return backend
@@ -246,7 +245,7 @@ class ServerBackend:
         return payloads
 
     async def terms(self, ids: Sequence[str]) -> dict[str, frozenset[int]]:
-        """The terms of those points that exist and have a BM25 vector, by id."""
+        """The terms of those points that exist, by id; none for one without a BM25 vector."""
         if not ids:
             return {}
         records = await self._call(
@@ -451,8 +450,6 @@ def _filter(where: Where) -> models.Filter:
     ]
     if where.audience is not None:
         must.append(models.FieldCondition(key=AUDIENCE, match=models.MatchAny(any=scopes(where.audience))))
-    if where.ordinals is not None:
-        must.append(models.FieldCondition(key=ORDINAL, match=models.MatchAny(any=sorted(where.ordinals))))
     if where.staged_before is not None:
         must.append(models.FieldCondition(key=STAGED_AT, range=models.Range(lt=where.staged_before)))
     if where.ids is not None:

@@ -61,10 +61,9 @@ class Searcher:
             if found.whole:
                 break
             found = await self._find(dense, sparse, query)
-        terms = await self._store.terms({item.id for item in deciding(found.ranked)})
         hits = await self._complete([_hit(item, found.chunks) for item in found.best], query.audience)
         weights = await asyncio.to_thread(self._weights, asked, found.nearest)
-        return SearchResult(hits=hits, evidence=weigh(found.ranked, found.idf, terms, weights))
+        return SearchResult(hits=hits, evidence=weigh(found.ranked, found.idf, found.terms, weights))
 
     def _weights(self, asked: str | None, nearest: str) -> list[Weights]:
         """The gate's weights, and those across languages when the passage nearest in meaning is in another language."""
@@ -87,15 +86,19 @@ class Searcher:
             chunks |= await self._store.load(wanted - chunks.keys(), query.audience)
             best = fold_duplicates(ranked[:end], chunks, query.limit)
             if len(best) == query.limit or end >= len(ids):
-                return _Found(
-                    ranked=ranked,
-                    idf=candidates.idf,
-                    best=best,
-                    chunks=chunks,
-                    nearest=chunks[nearest].text if nearest in chunks else "",
-                    whole=wanted == chunks.keys(),
-                )
+                break
             end *= 2
+        judged = {item.id for item in deciding(ranked)}
+        terms = await self._store.terms(judged)
+        return _Found(
+            ranked=ranked,
+            idf=candidates.idf,
+            terms=terms,
+            best=best,
+            chunks=chunks,
+            nearest=chunks[nearest].text if nearest in chunks else "",
+            whole=wanted == chunks.keys() and judged == terms.keys(),
+        )
 
     async def _complete(self, hits: Sequence[Hit], audience: Audience) -> tuple[Hit, ...]:
         """Add to the best hits the chunks before and after in their section: the hit is cut off there.
@@ -116,13 +119,14 @@ class Searcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """All candidates, the best of them, chunks by id, the text nearest in meaning.
+    """All candidates, the terms of those that the gate looks at, the best, chunks by id, the text nearest in meaning.
 
     `whole`: no chunk went away between the search and the loading.
     """
 
     ranked: list[Ranked]
     idf: dict[int, float]
+    terms: dict[ChunkId, frozenset[int]]
     best: list[Ranked]
     chunks: dict[ChunkId, Chunk]
     nearest: str

@@ -163,9 +163,9 @@ class VersionedStore:
         return {ChunkId(point): chunk_of(point, payload) for point, payload in found if payload[VERSION] in visible}
 
     async def terms(self, ids: Collection[ChunkId]) -> dict[ChunkId, frozenset[int]]:
-        """The BM25 indices that occur in these chunks, by id, whoever may see them."""
+        """The BM25 indices that occur in those of these chunks that exist, by id, whoever may see them."""
         found = await self._backend.terms(sorted(ids))
-        return {wanted: found.get(wanted, frozenset()) for wanted in ids}
+        return {ChunkId(point): terms for point, terms in found.items()}
 
     async def chunks(self, version: VersionId, ordinals: Sequence[int], audience: Audience) -> list[Chunk]:
         """The same for a version's chunks with these ordinals, in that order."""

@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from retrieval.errors import DocumentTooLargeError, EmptyDocumentError, ReadTimeoutError, UnsupportedFormatError
-from retrieval.languages import detect_language
 from retrieval.readers.assembly import assemble
 from retrieval.readers.limits import ReadLimits
 from retrieval.readers.markdown import read_markdown
@@ -82,10 +81,6 @@ class Readers:
                 "Split it and ingest the parts."
             )
             raise ReadTimeoutError(msg) from error
-
-    async def warm_up(self) -> None:
-        """Start the PDF parser's processes and load the language detector, e.g. while a model is loading."""
-        await asyncio.gather(self._pdf.warm_up(), asyncio.to_thread(detect_language, "ready"))
 
     async def close(self) -> None:
         """End the PDF parser's processes."""

@@ -83,11 +83,6 @@ class PdfReader:
             raise DocumentTooLargeError(msg)
         return await asyncio.to_thread(_reading, source, result)
 
-    async def warm_up(self) -> None:
-        """Start the processes now, so that the first PDF does not wait for them."""
-        async with asyncio.timeout(_GRACE):
-            await asyncio.to_thread(lambda: self._pool().warm_up())
-
     async def close(self) -> None:
         """End the processes. A later `read` fails."""
         self._closed = True

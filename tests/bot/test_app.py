@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,6 +8,7 @@ from blockbuster import BlockingError, blockbuster_ctx
 from fakes.messages_api import MessagesApi
 from making_documents import simple_pdf
 
+from bot import app as app_module
 from bot.app import App, library_folder, open_app, open_library
 from bot.claude import Claude
 from bot.extractive import Extractive
@@ -15,6 +17,7 @@ from bot.types import EXTRACTIVE, Answered, Conversation, Question
 from retrieval.embedding import DEFAULT_MODEL
 from retrieval.errors import ModelNotFoundError, RetrievalError, StoreLockedError, StoreMismatchError
 from retrieval.ingestion import Outcome
+from retrieval.readers import Readers
 from retrieval.types import PUBLIC, Query, SourceFile
 from retrieval.weights import REVISION, graph_in
 
@@ -150,3 +153,21 @@ async def test_a_model_that_is_not_there_is_told(configure: Callable[..., Settin
 
 async def test_a_question_without_a_conversation_has_an_empty_one() -> None:
     assert Question(text="?", audience=PUBLIC).conversation == Conversation(id="")
+
+
+async def test_a_first_file_that_takes_long_does_not_hold_up_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "_FIRST_SECONDS", 0.05)
+    readers, released = Readers(), threading.Event()
+
+    def slow() -> SourceFile:
+        released.wait(20)
+        return SourceFile(uri="file:///late.txt", name="late.txt", data=b"Late.")
+
+    await app_module._read_ahead(readers, slow)
+    assert readers._ahead is None
+    released.set()
+    await app_module._read_ahead(readers, lambda: None)
+    assert readers._ahead is None
+    await app_module._read_ahead(readers, slow)
+    assert readers._ahead is not None
+    await readers.close()

@@ -9,11 +9,10 @@ from fakes.desk import Desk, open_desk
 from retrieval.types import PUBLIC, Audience, Query
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from retrieval.search import SearchResult
-    from retrieval.types import Chunk, ChunkId
 
 HERONS = "Herons stand in shallow water and wait for fish."
 OWLS = "Owls hunt mice at night."
@@ -158,19 +157,22 @@ async def test_a_document_that_is_gone_is_not_found(desk: Desk) -> None:
     assert OWLS not in texts(await search(desk, "When do owls hunt mice?"))
 
 
-async def test_a_document_replaced_between_search_and_loading_is_searched_again(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["load", "terms"])
+async def test_a_document_replaced_after_the_search_is_searched_again(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     await birds(desk)
     newer = f"{OWLS} By day they sleep."
-    load = desk.store.load
+    ask = getattr(desk.store, step)
     replaced = asyncio.Event()
 
-    async def load_late(ids: Collection[ChunkId], audience: Audience) -> dict[ChunkId, Chunk]:
+    async def ask_late(*given: object) -> object:
         if not replaced.is_set():
             replaced.set()
             await desk.add("owls.txt", newer)
-        return await load(ids, audience)
+        return await ask(*given)
 
-    monkeypatch.setattr(desk.store, "load", load_late)
-    assert texts(await search(desk, "When do owls hunt mice?"))[0] == newer
+    monkeypatch.setattr(desk.store, step, ask_late)
+    result = await search(desk, "When do owls hunt mice?")
+    assert texts(result)[0] == newer
+    assert result.evidence.sufficient

@@ -144,12 +144,6 @@ async def test_a_parser_that_was_killed_while_idle_is_replaced(readers: Readers)
     assert (await readers.read(source(simple_pdf(SENTENCE)))).blocks
 
 
-async def test_the_processes_can_be_started_ahead(readers: Readers) -> None:
-    await readers.warm_up()
-    assert readers._pdf._parser is not None
-    assert all(worker._ready for worker in readers._pdf._parser._pool._workers)
-
-
 async def test_too_many_pages_are_refused() -> None:
     readers = Readers(ReadLimits(pages=2))
     try:
