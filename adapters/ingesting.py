@@ -22,15 +22,15 @@ from adapters.local_files import (
     read_file,
 )
 from adapters.printing import safe, safe_line
-from retrieval.ingestion import Outcome, Verdict
+from retrieval.verdicts import Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from bot.app import App
     from bot.settings import Settings
-    from retrieval.ingestion import Progress
     from retrieval.types import Audience, SourceFile
+    from retrieval.verdicts import Progress
 
 SKIPPED: Final = "skipped"
 """What is said of a file in a folder that is none of ours to read; it is no failure."""

@@ -20,11 +20,12 @@ from bot.app import identity_of, open_embedder, open_store
 from bot.errors import QuestionSetError
 from bot.question_sets import EvaluationQuestion, QuestionSet, load_question_set
 from retrieval.bm25 import Bm25Encoder
-from retrieval.ingestion import Ingestion, Outcome
+from retrieval.ingestion import Ingestion
 from retrieval.readers.entries import EntryReader, entry_source, entry_uri
 from retrieval.relevance import hit, ndcg, recall, reciprocal_rank
 from retrieval.search import Searcher
 from retrieval.types import PUBLIC, Query
+from retrieval.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

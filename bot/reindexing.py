@@ -19,18 +19,19 @@ from pydantic import TypeAdapter
 
 from bot.errors import BotError
 from retrieval.errors import StoreError
-from retrieval.ingestion import Outcome
 from retrieval.ports import IndexedChunk, Store
 from retrieval.types import Chunk, ChunkKind
+from retrieval.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
     from retrieval.bm25 import Bm25Encoder
-    from retrieval.ingestion import Ingestion, Progress
+    from retrieval.ingestion import Ingestion
     from retrieval.ports import Embedder
     from retrieval.types import DocumentRecord, SourceFile
+    from retrieval.verdicts import Progress
 
 _PAGE: Final = 256
 """Chunks that are asked for at once."""

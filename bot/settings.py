@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 import platformdirs
 from pydantic import AnyHttpUrl, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.errors import SettingsError
 
@@ -133,6 +133,193 @@ class Settings(BaseSettings):
             description="Longest time to read one document.",
         ),
     ] = 60.0
+    redis_url: Annotated[
+        SecretStr | None,
+        Field(
+            validation_alias="REDIS_URL",
+            description="Redis that keeps the state for many processes; inside the process when not set.",
+            examples=["redis://localhost:6379/0"],
+        ),
+    ] = None
+    state_namespace: Annotated[
+        str,
+        Field(
+            validation_alias="FOOTNOTE_STATE_NAMESPACE",
+            pattern=r"^[A-Za-z0-9_-]{1,100}$",
+            description="What the keys on that Redis begin with; one for each Footnote that shares it.",
+        ),
+    ] = "footnote"
+    lease_seconds: Annotated[
+        float,
+        Field(
+            validation_alias="FOOTNOTE_LEASE_SECONDS",
+            ge=1,
+            le=600,
+            description="How long a process may be silent before another one takes over what it was answering.",
+        ),
+    ] = 15.0
+    turn_seconds: Annotated[
+        float,
+        Field(
+            validation_alias="FOOTNOTE_TURN_SECONDS",
+            gt=0,
+            le=1_800,
+            description="How long a question may take in all; after that the best passages are quoted.",
+        ),
+    ] = 180.0
+    drain_seconds: Annotated[
+        float,
+        Field(
+            validation_alias="FOOTNOTE_DRAIN_SECONDS",
+            ge=0,
+            le=600,
+            description="How long answers under way may take to their end when the process is asked to stop.",
+        ),
+    ] = 25.0
+    max_question_characters: Annotated[
+        int,
+        Field(validation_alias="FOOTNOTE_MAX_QUESTION_CHARACTERS", ge=1, le=100_000, description="Longest question."),
+    ] = 8_000
+    max_line: Annotated[
+        int,
+        Field(
+            validation_alias="FOOTNOTE_MAX_LINE",
+            ge=1,
+            le=1_000,
+            description="Most questions of one thread that wait behind the one being answered.",
+        ),
+    ] = 5
+    max_turns: Annotated[
+        int,
+        Field(
+            validation_alias="FOOTNOTE_MAX_TURNS",
+            ge=1,
+            le=100_000,
+            description="Most questions that one process has in hand at once.",
+        ),
+    ] = 1_000
+    user_questions: Annotated[
+        int | None,
+        Field(
+            validation_alias="FOOTNOTE_USER_QUESTIONS",
+            ge=1,
+            le=100_000,
+            description="Questions of one person in a minute; 12 when not set, in the terminal any number.",
+        ),
+    ] = None
+    channel_questions: Annotated[
+        int | None,
+        Field(
+            validation_alias="FOOTNOTE_CHANNEL_QUESTIONS",
+            ge=1,
+            le=100_000,
+            description="Questions in one channel in a minute; 60 when not set, in the terminal any number.",
+        ),
+    ] = None
+    allowed_workspaces: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            validation_alias="FOOTNOTE_ALLOWED_WORKSPACES",
+            description="Ids of workspaces and guilds that may ask, parted by commas; all when not set.",
+        ),
+    ] = ()
+    allowed_channels: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            validation_alias="FOOTNOTE_ALLOWED_CHANNELS",
+            description="Ids of channels where questions are answered, parted by commas; all when not set.",
+        ),
+    ] = ()
+    allowed_users: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            validation_alias="FOOTNOTE_ALLOWED_USERS",
+            description="Ids of people who may ask, parted by commas; all when not set.",
+        ),
+    ] = ()
+    allowed_bots: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(
+            validation_alias="FOOTNOTE_ALLOWED_BOTS",
+            description="Ids of bots that are answered, parted by commas; none when not set.",
+        ),
+    ] = ()
+    bot_turns: Annotated[
+        int,
+        Field(
+            validation_alias="FOOTNOTE_BOT_TURNS",
+            ge=1,
+            le=1_000,
+            description="Questions of allowed bots that are answered in one thread in an hour.",
+        ),
+    ] = 5
+    conversation_turns: Annotated[
+        int,
+        Field(
+            validation_alias="FOOTNOTE_CONVERSATION_TURNS",
+            ge=0,
+            le=200,
+            description="Turns of a thread that are remembered; 0 remembers none.",
+        ),
+    ] = 20
+    conversation_days: Annotated[
+        float,
+        Field(
+            validation_alias="FOOTNOTE_CONVERSATION_DAYS",
+            gt=0,
+            le=3_650,
+            description="Days that a thread is remembered after its last turn.",
+        ),
+    ] = 30.0
+    history_days: Annotated[
+        float,
+        Field(
+            validation_alias="FOOTNOTE_HISTORY_DAYS",
+            ge=0,
+            le=3_650,
+            description="Days that questions and answers stay in the history; 0 keeps none.",
+        ),
+    ] = 90.0
+    history_entries: Annotated[
+        int,
+        Field(
+            validation_alias="FOOTNOTE_HISTORY_ENTRIES",
+            ge=1,
+            le=1_000_000,
+            description="Most entries of the history; the oldest make room.",
+        ),
+    ] = 10_000
+    jobs_at_once: Annotated[
+        int,
+        Field(
+            validation_alias="FOOTNOTE_JOBS_AT_ONCE",
+            ge=1,
+            le=64,
+            description="Ingestions that one process runs at once.",
+        ),
+    ] = 2
+    job_seconds: Annotated[
+        float,
+        Field(
+            validation_alias="FOOTNOTE_JOB_SECONDS",
+            gt=0,
+            le=604_800,
+            description="How long one ingestion may take, all its documents together.",
+        ),
+    ] = 7_200.0
+    metrics_port: Annotated[
+        int | None,
+        Field(
+            validation_alias="FOOTNOTE_METRICS_PORT",
+            ge=1,
+            le=65_535,
+            description="Port on this machine that shows the metrics for Prometheus; none when not set.",
+        ),
+    ] = None
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         Field(validation_alias="FOOTNOTE_LOG_LEVEL", description="Least severity that is logged."),
@@ -166,6 +353,20 @@ class Settings(BaseSettings):
         except RuntimeError as error:
             message = "there is no such user"
             raise ValueError(message) from error
+
+    @field_validator("allowed_workspaces", "allowed_channels", "allowed_users", "allowed_bots", mode="before")
+    @classmethod
+    def _parted(cls, value: object) -> object:
+        return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+    @field_validator("redis_url", mode="after")
+    @classmethod
+    def _redis(cls, url: SecretStr | None) -> SecretStr | None:
+        schemes = ("redis://", "rediss://", "redis+cluster://", "rediss+cluster://", "unix://")
+        if url is not None and not url.get_secret_value().startswith(schemes):
+            message = "it has to be an address that begins with redis:// or rediss://"
+            raise ValueError(message)
+        return url
 
     @field_validator("log_level", "citations", mode="before")
     @classmethod

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime  # noqa: TC003 - `bot.codec` reads the annotations of what is stored
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NewType
 
-if TYPE_CHECKING:
-    from datetime import datetime
+from retrieval.types import DocumentId  # noqa: TC001 - as above
 
-    from retrieval.types import Audience, DocumentId, Hit
+if TYPE_CHECKING:
+    from retrieval.types import Audience, Hit
 
 ErrorId = NewType("ErrorId", str)
 """Eight characters that a user can quote and an operator can find in the log."""
@@ -99,14 +100,26 @@ class Turn:
     author: str
     asked_at: datetime
     sources: tuple[Source, ...] = ()
+    id: str = ""
+    """The turn's id (`bot.messages.TurnId`); empty where nobody asks for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What somebody said in the thread that was not addressed to Footnote. Material, never an order."""
+
+    author: str
+    text: str
+    said_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """The turns of one thread, oldest first."""
+    """The turns of one thread and what others said there, both oldest first."""
 
     id: str
     turns: tuple[Turn, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from retrieval.chunking import ChunkLimits, chunk
 from retrieval.errors import EmptyDocumentError, ReadError, RetrievalError, UnsupportedFormatError
 from retrieval.ports import IndexedChunk
 from retrieval.types import PUBLIC, ChunkKind, DocumentRecord, VersionId, document_id
+from retrieval.verdicts import Outcome, Progress, Step, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
@@ -25,66 +25,10 @@ if TYPE_CHECKING:
 
     from retrieval.bm25 import Bm25Encoder
     from retrieval.ports import Embedder, Reader, Store
-    from retrieval.types import Audience, Chunk, ChunkId, Document, DocumentId, SourceFile
+    from retrieval.types import Audience, Chunk, ChunkId, Document, SourceFile
 
 _WINDOW: Final = 128
 """Chunks that are embedded between two progress reports: enough to sort by length, few enough to see it move."""
-
-
-class Outcome(StrEnum):
-    """What became of a document."""
-
-    INDEXED = "indexed"
-    REPLACED = "replaced"
-    UNCHANGED = "unchanged"
-    PARTLY = "partly"
-    """Indexed, with pages left out; the reason names them."""
-    REFUSED = "refused"
-    """It cannot be read as it is; the reason says what to do."""
-    FAILED = "failed"
-    """Something broke on our side; the reason says what to do."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The end of one document's ingestion."""
-
-    outcome: Outcome
-    uri: str
-    title: str
-    reason: str = ""
-    """A sentence: why, and what to do; empty when there is nothing to say."""
-    document_id: DocumentId | None = None
-    pages: int | None = None
-    chunks: int = 0
-    language: str | None = None
-    seconds: float = 0.0
-    unsupported: bool = False
-    """Refused because there is no reader for such bytes."""
-
-    @property
-    def in_library(self) -> bool:
-        """Whether the document can be found now."""
-        return self.outcome not in {Outcome.REFUSED, Outcome.FAILED}
-
-
-class Step(StrEnum):
-    """What an ingestion is doing."""
-
-    READING = "reading"
-    CHUNKING = "chunking"
-    EMBEDDING = "embedding"
-    STORING = "storing"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a document is: `done` of `total` chunks while embedding, else 0 of 0."""
-
-    step: Step
-    done: int = 0
-    total: int = 0
-    pages: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

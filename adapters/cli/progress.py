@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Self
 
 from adapters.printing import console, safe_line, say
-from retrieval.ingestion import Step
+from retrieval.verdicts import Step
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from adapters.ingesting import FileVerdict
-    from retrieval.ingestion import Progress
+    from retrieval.verdicts import Progress
 
 
 class IngestionDisplay:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from retrieval.ingestion import Progress
+    from retrieval.verdicts import Progress
 
 TEAM = Audience.of("hr")
 

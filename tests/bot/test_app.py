@@ -16,9 +16,9 @@ from bot.settings import Settings, load_settings
 from bot.types import EXTRACTIVE, Answered, Conversation, Question
 from retrieval.embedding import DEFAULT_MODEL
 from retrieval.errors import ModelNotFoundError, RetrievalError, StoreLockedError, StoreMismatchError
-from retrieval.ingestion import Outcome
 from retrieval.readers import Readers
 from retrieval.types import PUBLIC, Query, SourceFile
+from retrieval.verdicts import Outcome
 from retrieval.weights import REVISION, graph_in
 
 if TYPE_CHECKING:

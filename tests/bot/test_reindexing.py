@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from retrieval.ingestion import Progress
     from retrieval.types import DocumentRecord
+    from retrieval.verdicts import Progress
 
 OLD, NEW = WordEmbedder(32), WordEmbedder(64, fail="explode")
 OPS = Audience.of("ops")

@@ -7,12 +7,13 @@ from fakes.embedder import WordEmbedder
 
 from retrieval.bm25 import Bm25Encoder
 from retrieval.errors import StoreError
-from retrieval.ingestion import Ingestion, Outcome, Progress, Step, Verdict
+from retrieval.ingestion import Ingestion
 from retrieval.points import LibraryIdentity
 from retrieval.qdrant_edge import EdgeStore
 from retrieval.readers import Readers
 from retrieval.readers.assembly import Piece, Reading, assemble
 from retrieval.types import PUBLIC, Audience, BlockKind, SourceFile
+from retrieval.verdicts import Outcome, Progress, Step, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
