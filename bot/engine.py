@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -119,10 +119,27 @@ class AnswerEngine:
 
         Who leaves early closes the generator, and with it the model's stream.
         """
+        async with aclosing(self._safely(question, self._model)) as events:
+            async for event in events:
+                yield event
+
+    async def quote(self, question: Question) -> AsyncGenerator[AnswerEvent]:
+        """The same without the language model: the best passages are quoted, and a notice says that it took too long.
+
+        For a question whose time is up.
+        """
+        async with aclosing(self._safely(question, self._fallback, late=True)) as events:
+            async for event in events:
+                yield event
+
+    async def _safely(
+        self, question: Question, model: LanguageModel, *, late: bool = False
+    ) -> AsyncGenerator[AnswerEvent]:
         language = "en"
         try:
             language = await asyncio.to_thread(question_language, question.text)
-            async with aclosing(self._answer(question, language)) as events:
+            notice = phrase("too_late", language) if late else ""
+            async with aclosing(self._answer(question, language, _Writing(model=model, notice=notice))) as events:
                 async for event in events:
                     yield event
         except (BotError, RetrievalError) as error:
@@ -134,7 +151,7 @@ class AnswerEngine:
             _log.error("question_crashed", error_id=error_id, exc_info=error)
             yield Failed(text=phrase("failed", language, id=error_id), error_id=error_id)
 
-    async def _answer(self, question: Question, language: str) -> AsyncGenerator[AnswerEvent]:
+    async def _answer(self, question: Question, language: str, wanted: _Writing) -> AsyncGenerator[AnswerEvent]:
         clock = _Clock()
         talk = small_talk(question.text)
         if talk is not None:
@@ -146,7 +163,7 @@ class AnswerEngine:
         standalone = question.text
         if question.conversation.turns:
             yield StatusChanged(stage=Stage.READING_THREAD)
-            standalone = await self._condense(question)
+            standalone = await self._condense(question, wanted.model)
         for _ in range(1 + _REWRITES):
             yield StatusChanged(stage=Stage.SEARCHING)
             result = await self._search(standalone, question.audience, clock)
@@ -154,7 +171,7 @@ class AnswerEngine:
                 yield await self._no_evidence(result, question.audience, language, clock)
                 return
             prompt = Prompt(question=standalone, hits=result.hits, turns=question.conversation.turns, language=language)
-            writing = _Writing(model=self._model)
+            writing = replace(wanted)
             yield StatusChanged(stage=Stage.WRITING)
             async with aclosing(self._write_or_quote(prompt, writing, clock)) as events:
                 async for event in events:
@@ -169,9 +186,9 @@ class AnswerEngine:
     def _abstained(self, reason: AbstentionReason, language: str, clock: _Clock) -> Abstained:
         return _abstained(reason, language, clock, ingest=self._ingest_command)
 
-    async def _condense(self, question: Question) -> str:
+    async def _condense(self, question: Question, model: LanguageModel) -> str:
         try:
-            return await self._model.condense(question.conversation, question.text)
+            return await model.condense(question.conversation, question.text)
         except LanguageModelError as error:
             _log.warning("condensing_failed", kind=type(error).__name__, exc_info=error)
             return await self._fallback.condense(question.conversation, question.text)

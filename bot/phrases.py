@@ -188,6 +188,78 @@ _PHRASES: Final[dict[str, dict[str, str]]] = {
         "zh": "回答达到长度上限，提前结束。",
         "ko": "답변이 길이 제한에 도달해 중간에 끝났습니다.",
     },
+    "too_late": {
+        "en": "Writing the answer took too long, so these are the best passages as they stand.",
+        "de": "Die Antwort zu schreiben dauerte zu lange; hier sind die besten Stellen im Wortlaut.",
+        "fr": "La rédaction de la réponse a pris trop de temps ; voici les meilleurs passages tels quels.",
+        "es": "Redactar la respuesta tardó demasiado; estos son los mejores pasajes tal como están.",
+        "it": "Scrivere la risposta ha richiesto troppo tempo; ecco i passaggi migliori così come sono.",
+        "pt": "Escrever a resposta demorou demais; estes são os melhores trechos como estão.",
+        "ja": "回答の作成に時間がかかりすぎたため、最も関連の深い箇所をそのまま示します。",
+        "zh": "撰写回答用时过长，以下是最相关的原文段落。",
+        "ko": "답변 작성에 시간이 너무 오래 걸려 가장 관련 있는 구절을 그대로 보여 드립니다.",
+    },
+    "no_memory": {
+        "en": "The memory of this thread cannot be reached right now, so I answered without what was said before.",
+        "de": "Das Gedächtnis dieses Threads ist gerade nicht erreichbar; ich habe ohne das Vorherige geantwortet.",
+        "fr": "La mémoire de ce fil est inaccessible pour le moment ; j'ai répondu sans ce qui précède.",
+        "es": "La memoria de este hilo no está disponible ahora; he respondido sin lo dicho antes.",
+        "it": "La memoria di questa discussione non è raggiungibile ora; ho risposto senza quanto detto prima.",
+        "pt": "A memória desta conversa está inacessível agora; respondi sem o que foi dito antes.",
+        "ja": "現在このスレッドの記録を読み出せないため、これまでのやり取りを踏まえずに答えました。",
+        "zh": "目前无法读取此会话的记录，因此回答时没有参考之前的内容。",
+        "ko": "지금은 이 스레드의 기록을 불러올 수 없어 앞선 내용 없이 답했습니다.",
+    },
+    "gave_up": {
+        "en": "This question stopped the process that was answering it several times, so it is not tried again. Tell the "
+        "operator the error id {id}.",
+        "de": "Bei dieser Frage ist der Prozess, der sie beantwortete, mehrmals abgebrochen; sie wird nicht noch einmal "
+        "versucht. Nenne dem Betreiber die Fehlernummer {id}.",
+        "fr": "Cette question a interrompu plusieurs fois le processus qui y répondait ; elle n'est plus réessayée. Donnez "
+        "à l'opérateur le numéro d'erreur {id}.",
+        "es": "Esta pregunta detuvo varias veces el proceso que la respondía y no se vuelve a intentar. Dale al operador "
+        "el número de error {id}.",
+        "it": "Questa domanda ha interrotto più volte il processo che rispondeva e non viene ritentata. Comunica al "
+        "gestore il numero di errore {id}.",
+        "pt": "Esta pergunta interrompeu várias vezes o processo que a respondia e não será tentada de novo. Informe ao "
+        "operador o número do erro {id}.",
+        "ja": "この質問では回答中の処理が何度も中断したため、再試行しません。エラー番号 {id} を管理者に伝えてください。",
+        "zh": "回答这个问题的进程多次中断，不再重试。请把错误编号 {id} 告诉管理员。",
+        "ko": "이 질문에 답하던 프로세스가 여러 번 중단되어 다시 시도하지 않습니다. 관리자에게 오류 번호 {id}를 알려 주세요.",
+    },
+    "in_line": {
+        "en": "Number {position} in line: I answer the earlier questions of this thread first.",
+        "de": "Platz {position} in der Reihe: Zuerst beantworte ich die früheren Fragen dieses Threads.",
+        "fr": "Numéro {position} dans la file : je réponds d'abord aux questions précédentes de ce fil.",
+        "es": "Número {position} en la cola: primero respondo a las preguntas anteriores de este hilo.",
+        "it": "Numero {position} in coda: prima rispondo alle domande precedenti di questa discussione.",
+        "pt": "Número {position} na fila: primeiro respondo às perguntas anteriores desta conversa.",
+        "ja": "順番は {position} 番目です。先に、このスレッドの前の質問に答えます。",
+        "zh": "排在第 {position} 位：我先回答此会话中较早的问题。",
+        "ko": "대기 순서 {position}번입니다. 이 스레드의 앞선 질문에 먼저 답합니다.",
+    },
+    "line_full": {
+        "en": "{waiting} questions are already waiting in this thread. Ask again when they are answered.",
+        "de": "In diesem Thread warten schon {waiting} Fragen. Frag noch einmal, wenn sie beantwortet sind.",
+        "fr": "{waiting} questions attendent déjà dans ce fil. Reposez la vôtre quand elles auront reçu une réponse.",
+        "es": "Ya hay {waiting} preguntas en espera en este hilo. Vuelve a preguntar cuando estén respondidas.",
+        "it": "In questa discussione ci sono già {waiting} domande in attesa. Richiedi quando avranno una risposta.",
+        "pt": "Já há {waiting} perguntas à espera nesta conversa. Pergunte de novo quando forem respondidas.",
+        "ja": "このスレッドではすでに {waiting} 件の質問が待っています。回答が済んでからもう一度お尋ねください。",
+        "zh": "此会话中已有 {waiting} 个问题在等待。请在它们得到回答后再问。",
+        "ko": "이 스레드에는 이미 {waiting}개의 질문이 기다리고 있습니다. 답변이 끝난 뒤 다시 물어봐 주세요.",
+    },
+    "too_busy": {
+        "en": "Too many questions are being answered right now. Ask again in a minute.",
+        "de": "Gerade werden zu viele Fragen beantwortet. Frag in einer Minute noch einmal.",
+        "fr": "Trop de questions sont en cours de traitement. Reposez la vôtre dans une minute.",
+        "es": "Se están respondiendo demasiadas preguntas ahora mismo. Vuelve a preguntar en un minuto.",
+        "it": "In questo momento ci sono troppe domande. Richiedi tra un minuto.",
+        "pt": "Há perguntas demais sendo respondidas agora. Pergunte de novo em um minuto.",
+        "ja": "ただいま質問が集中しています。1 分ほどしてからもう一度お尋ねください。",
+        "zh": "当前问题过多，请一分钟后再问。",
+        "ko": "지금은 질문이 너무 많습니다. 1분 뒤에 다시 물어봐 주세요.",
+    },
     "failed": {
         "en": "Something went wrong on our side, and the question could not be answered. Try again; if it stays so, tell "
         "the operator the error id {id}.",

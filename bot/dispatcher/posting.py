@@ -1,0 +1,128 @@
+"""A reply seen from a turn: decorations never stop it, what must come out is insisted on, and every call ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import stamina
+import structlog
+
+from bot.errors import PlatformBusyError, PlatformError, PlatformRefusedError
+from bot.metrics import DECORATIONS_FAILED, platform_label
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from typing import Any
+
+    from bot.messages import Standing
+    from bot.ports import Reply
+    from bot.results import CommandResult
+    from bot.types import Abstention, Answer, Source, Stage
+
+_DECORATION_SECONDS: Final = 5.0
+"""How long a sign of progress may hold up the answer."""
+_POST_SECONDS: Final = 60.0
+"""How long one attempt to post may take, the platform's own retries included."""
+_INSIST_SECONDS: Final = 120.0
+"""How long we go on trying to post."""
+_INSIST_ATTEMPTS: Final = 5
+_log = structlog.get_logger(__name__)
+
+
+class Posting:
+    """The posts of one turn."""
+
+    def __init__(self, reply: Reply, platform: str, standing: Callable[[], Awaitable[Standing]]) -> None:
+        """Guard this reply; `platform` is named in the log and the metrics, `standing` asks it what was posted."""
+        self._reply = reply
+        self._platform = platform
+        self._standing = standing
+        self._streaming = True
+
+    # ---- decorations --------------------------------------------------------------------------------------------
+
+    async def progress(self, stage: Stage) -> None:
+        """Show a stage, if the platform can."""
+        await self._decorate(self._reply.progress(stage))
+
+    async def waiting(self, position: int) -> None:
+        """Show the place in line, if the platform can."""
+        await self._decorate(self._reply.waiting(position))
+
+    async def write(self, text: str) -> None:
+        """Stream a piece. After a failure nothing more is streamed: the whole answer is posted at the end."""
+        if self._streaming:
+            self._streaming = await self._decorate(self._reply.write(text))
+
+    async def rewrite(self) -> None:
+        """Take back what was streamed."""
+        await self._decorate(self._reply.rewrite())
+
+    async def show_meanwhile(self, result: CommandResult) -> None:
+        """Show how far a command is, if the platform can."""
+        await self._decorate(self._reply.show(result))
+
+    async def close(self) -> None:
+        """Take away signs of progress."""
+        await self._decorate(self._reply.close())
+
+    # ---- what must come out -------------------------------------------------------------------------------------
+
+    async def answer(self, answer: Answer) -> None:
+        """Post the answer. Raises PlatformError."""
+        await self._insist(lambda: self._reply.answer(answer), lambda posted: posted.answer)
+
+    async def sources(self, sources: Sequence[Source]) -> None:
+        """Post the sources. Raises PlatformError."""
+        await self._insist(lambda: self._reply.sources(sources), lambda posted: posted.sources)
+
+    async def abstain(self, abstention: Abstention) -> None:
+        """Post why there is no answer. Raises PlatformError."""
+        await self._insist(lambda: self._reply.abstain(abstention), lambda posted: posted.answer)
+
+    async def say(self, text: str) -> None:
+        """Post a sentence. Raises PlatformError."""
+        await self._insist(lambda: self._reply.say(text), lambda posted: posted.answer)
+
+    async def show(self, result: CommandResult) -> None:
+        """Post what a command came to. Raises PlatformError."""
+        await self._insist(lambda: self._reply.show(result), lambda posted: posted.answer)
+
+    async def _decorate(self, call: Coroutine[Any, Any, None]) -> bool:
+        """Whether it worked."""
+        try:
+            await asyncio.wait_for(call, _DECORATION_SECONDS)
+        except Exception as error:  # noqa: BLE001 - whatever a platform does here, the answer goes on
+            DECORATIONS_FAILED.labels(platform_label(self._platform)).inc()
+            _log.warning("decoration_failed", platform=self._platform, exc_info=error)
+            return False
+        return True
+
+    async def _insist(self, call: Callable[[], Awaitable[None]], stands: Callable[[Standing], bool]) -> None:
+        """Try until it is posted. What may have been posted unseen (a timeout, a cut connection) is asked for first."""
+        unsure = False
+        async for attempt in stamina.retry_context(
+            on=_pause, attempts=_INSIST_ATTEMPTS, timeout=_INSIST_SECONDS, wait_initial=0.5, wait_max=20.0
+        ):
+            with attempt:
+                if unsure and stands(await asyncio.wait_for(self._standing(), _POST_SECONDS)):
+                    return
+                try:
+                    await asyncio.wait_for(call(), _POST_SECONDS)
+                except PlatformBusyError:
+                    raise
+                except TimeoutError as error:
+                    unsure = True
+                    message = "The chat platform did not answer in time."
+                    raise PlatformError(message) from error
+                except PlatformError:
+                    unsure = True
+                    raise
+
+
+def _pause(error: Exception) -> bool | float:
+    """Whether to try again, and after how many seconds where the platform told."""
+    if isinstance(error, PlatformBusyError) and error.retry_after is not None:
+        return min(max(error.retry_after, 0.05), _INSIST_SECONDS)
+    return isinstance(error, PlatformError) and not isinstance(error, PlatformRefusedError)

@@ -1,0 +1,29 @@
+"""What is counted, for Prometheus. Labels never hold anybody's words or names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import Counter, Gauge, Histogram
+
+EVENTS: Final = Counter(
+    "footnote_events", "Events from chat platforms by how they ended; each ends once.", ["platform", "outcome"]
+)
+TURN_SECONDS: Final = Histogram(
+    "footnote_turn_seconds",
+    "From the beginning of a turn to its last post.",
+    ["platform", "outcome"],
+    buckets=(0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300),
+)
+TAKEN_OVER: Final = Counter(
+    "footnote_turns_taken_over", "Turns of a process that died or was silent for too long.", ["platform"]
+)
+DECORATIONS_FAILED: Final = Counter(
+    "footnote_decorations_failed", "Progress signs and streamed pieces that a platform did not take.", ["platform"]
+)
+TURNS_IN_HAND: Final = Gauge("footnote_turns_in_hand", "Conversations that this process is answering in.")
+
+
+def platform_label(name: str) -> str:
+    """`terminal` of `terminal:alice@host`: a label must have few values, and name nobody."""
+    return name.partition(":")[0]
