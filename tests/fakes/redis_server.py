@@ -1,4 +1,4 @@
-"""A real `redis-server` for tests: started, stopped, killed and started again on the same port, with its data or not."""
+"""A real `redis-server` for tests: started, stopped, killed, started again on the same port, with its data or not."""
 
 from __future__ import annotations
 
@@ -115,11 +115,13 @@ def running(server: RedisServer) -> Iterator[RedisServer]:
 
 
 def free_port() -> int:
-    """A port on loopback that nobody has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port on loopback that nobody has, with room for a cluster's second one, 10,000 above."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+            if port < 55_000:
+                return port
 
 
 def make_certificate(folder: Path) -> None:
