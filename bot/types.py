@@ -120,6 +120,8 @@ class Conversation:
     id: str
     turns: tuple[Turn, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    since: datetime | None = None
+    """When it was begun anew: what was said before is to be forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +135,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What a language model gets: the question (standalone), the hits numbered from 1 in this order, the turns."""
+    """What a language model gets: the question (standalone), the hits numbered from 1 in this order, the thread."""
 
     question: str
     hits: tuple[Hit, ...]
     turns: tuple[Turn, ...]
     language: str
     """ISO 639-1 code of the language to answer in."""
+    remarks: tuple[Remark, ...] = ()
 
 
 # ---- what a language model yields -------------------------------------------------------------------------------
