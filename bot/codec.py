@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from bot.errors import MalformedStateError
 
@@ -12,8 +14,13 @@ T = TypeVar("T")
 
 
 def encode(value: object) -> str:
-    """JSON of a dataclass."""
-    return _adapter(type(value)).dump_json(value).decode()
+    """JSON of a dataclass, in one line. Half a surrogate pair, which JSON cannot hold, becomes a question mark."""
+    adapter = _adapter(type(value))
+    try:
+        return adapter.dump_json(value).decode()
+    except PydanticSerializationError:
+        whole = json.dumps(adapter.dump_python(value, mode="json"), ensure_ascii=False)
+        return whole.encode("utf-8", "replace").decode()
 
 
 def decode(kind: type[T], data: bytes | str) -> T:
