@@ -22,6 +22,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from measuring.chat_server import ChatServer, message
 from measuring.machine import describe, verdict
@@ -30,6 +31,10 @@ from measuring.turn_process import PLATFORM, SilentReply, StubbedEngine, dispatc
 from bot.messages import Message, Outcome, Standing, TurnId
 from bot.redis_embedded import EmbeddedState
 from bot.redis_server import ServerState
+from bot.telemetry import configure_logging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATIENCE = 60.0
 """Seconds without any post after which the rest counts as lost."""
@@ -193,27 +198,35 @@ async def _deliver_all(server: ChatServer, threads: dict[str, list[int]], choose
                 if choose.random() < 1 / 3:
                     for delivery in range(1, choose.randint(2, 4)):
                         again.create_task(_again(server, message(conversation, number, event, delivery), choose))
-                while len(server.answered[conversation]) < number - 2:
-                    await _next_post(server)
-            while len(server.answered[conversation]) < len(numbers):
-                if not await _next_post(server):
-                    return
+                await _answered(server, conversation, number - 2)
+            await _answered(server, conversation, len(numbers))
 
     async with asyncio.TaskGroup() as again, asyncio.TaskGroup() as talks:
+        telling = again.create_task(_tell(server, events))
         for _ in range(min(AT_ONCE, len(waiting))):
             talks.create_task(talk())
-        talks.create_task(_tell(server, events))
+        again.create_task(_stop_when(lambda: not waiting and server.answers >= events, telling))
+
+
+async def _stop_when(over: Callable[[], bool], task: asyncio.Task[None]) -> None:
+    while not over() and not task.done():  # noqa: ASYNC110 - a script may look now and then
+        await asyncio.sleep(0.1)
+    task.cancel()
 
 
 async def _tell(server: ChatServer, events: int) -> None:
     """How far it is."""
-    done = -1
-    while (now := sum(map(len, server.answered.values()))) < events and (now != done or server.changed.is_set()):
-        done = now
-        server.changed.clear()
-        await asyncio.sleep(PATIENCE / 6)
+    while time.monotonic() - server.last_post < PATIENCE:
+        await asyncio.sleep(5)
         if sys.stderr.isatty():
-            print(f"  {now:,} of {events:,} answered", file=sys.stderr)
+            print(f"  {server.answers:,} of {events:,} answered", file=sys.stderr)
+
+
+async def _answered(server: ChatServer, conversation: str, count: int) -> None:
+    """Wait until so many messages of a conversation are answered, or nothing has come for too long."""
+    answered = server.answered[conversation]
+    while len(answered) < count and time.monotonic() - server.last_post < PATIENCE:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0.02)
 
 
 async def _again(server: ChatServer, event: Message, choose: random.Random) -> None:
@@ -221,24 +234,10 @@ async def _again(server: ChatServer, event: Message, choose: random.Random) -> N
     await server.deliver(event)
 
 
-async def _next_post(server: ChatServer) -> bool:
-    """Wait a moment for posts; False when none came for too long."""
-    before = sum(map(len, server.posts.values()))
-    waited = 0.0
-    while sum(map(len, server.posts.values())) == before:
-        await asyncio.sleep(0.02)
-        waited += 0.02
-        if waited > PATIENCE:
-            return False
-    return True
-
-
 async def _settle(server: ChatServer, events: int) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        answered = sum(map(len, server.answered.values()))
+    while time.monotonic() - server.last_post < PATIENCE:
         sources = sum("sources" in parts for parts in server.posts.values())
-        if answered >= events and sources >= events:
+        if server.answers >= events and sources >= events:
             break
         await asyncio.sleep(0.2)
     await asyncio.sleep(5)
@@ -274,7 +273,7 @@ def _count(
 
 async def _restart(redis: Redis, server: ChatServer, events: int) -> None:
     """Restart Redis when half of the events are answered."""
-    while sum(map(len, server.answered.values())) < events / 2:  # noqa: ASYNC110 - a script may look now and then
+    while server.answers < events / 2:  # noqa: ASYNC110 - a script may look now and then
         await asyncio.sleep(0.05)
     await redis.stop()
     await asyncio.sleep(1)
@@ -375,6 +374,7 @@ async def main() -> int:
         parser.error("--events and --processes have to be at least 1")
     if shutil.which("redis-server") is None:
         parser.error("redis-server is not installed; on Debian and Ubuntu: apt install redis-server")
+    configure_logging("error")
     print(describe())
     held = [
         (await stress(arguments, arguments.events, kill=True, restart=False)).report("processes killed"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -44,8 +45,9 @@ class ChatServer:
     posts: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     answered: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     deliveries: int = 0
+    answers: int = 0
     said: list[str] = field(default_factory=list)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    last_post: float = field(default_factory=time.monotonic)
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one bot process until it goes away."""
@@ -79,8 +81,9 @@ class ChatServer:
                 self.said.append(part)
             if part != "sources":
                 self.answered[fields["conversation"]].append(fields["message"])
+                self.answers += 1
             connection.send(number=fields["number"])
-            self.changed.set()
+            self.last_post = time.monotonic()
 
     async def _somebody(self) -> None:
         """Wait for a bot process."""

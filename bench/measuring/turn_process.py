@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 from bot.admission import Admission, Rules
 from bot.conversations import Conversations
-from bot.history import History
-from bot.turns import FallbackTurns, Turns
 
 from bot.codec import decode
 from bot.commands import Commands
 from bot.dispatcher import Dispatcher, DispatcherLimits
 from bot.dispatcher.answering import Answering
 from bot.errors import PlatformError
+from bot.history import History
 from bot.messages import Message, Outcome, Standing
 from bot.redis_embedded import EmbeddedState
 from bot.redis_server import ServerState
 from bot.settings import load_settings
+from bot.telemetry import configure_logging
+from bot.turns import FallbackTurns, Turns
 from bot.types import Answer, Answered, Source, Stage, StatusChanged, TextDelta, Timings, Usage
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ async def dispatching(
 
 async def serve(port: int, redis_url: str, seconds: float) -> None:
     """Take events from the chat server until it hangs up or SIGTERM comes."""
+    configure_logging("error")
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
     platform = SocketPlatform(reader, writer)
     state = await ServerState.open(redis_url, "bench")
