@@ -57,15 +57,16 @@ CLAIM: Final = Script(
     name="turns_claim",
     text=_LANE
     + """
-local token, lease_ms, remember_ms, most, id = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local token, lease_ms, remember_ms, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local attempts, id = tonumber(ARGV[5]), ARGV[6]
 for _, old in ipairs(redis.call('ZRANGEBYSCORE', ended, '-inf', NOW, 'LIMIT', 0, 20)) do
   for name in string.gmatch(field(old, 'names') or '', '%x+') do redis.call('HDEL', book, 'name:' .. name) end
   redis.call('HDEL', book, old .. ':names', old .. ':outcome')
   redis.call('ZREM', ended, old)
 end
-local known = known_by(7)
+local known = known_by(8)
 if known then
-  register(known, 7)
+  register(known, 8)
   extend(remember_ms)
   local outcome = field(known, 'outcome')
   if outcome then return {'ended', known, outcome} end
@@ -74,12 +75,14 @@ if known then
 else
   local length = redis.call('LLEN', line)
   if most > 0 and length >= most then return {'full', length - 1, redis.call('EXISTS', lease)} end
-  redis.call('HSET', book, id .. ':message', ARGV[6], id .. ':at', NOW, id .. ':claim', token)
-  register(id, 7)
+  redis.call('HSET', book, id .. ':message', ARGV[7], id .. ':at', NOW, id .. ':claim', token)
+  if attempts > 0 then redis.call('HSET', book, id .. ':attempts', attempts) end
+  register(id, 8)
   redis.call('RPUSH', line, id)
   extend(remember_ms)
 end
-redis.call('SET', lease, token, 'NX', 'PX', lease_ms)
+-- A lease that has expired does not come back to life: somebody else may have had the lane since.
+if not known or not field(id, 'attempts') then redis.call('SET', lease, token, 'NX', 'PX', lease_ms) end
 local position = 1
 for place, other in ipairs(redis.call('LRANGE', line, 0, -1)) do
   if other == id then position = place end
@@ -87,7 +90,7 @@ end
 return {'claimed', id, position, is_held_by(token) and 1 or 0}
 """,
 )
-"""ARGV: token, lease ms, remember ms, most in line or 0, turn id, message, digests of its names."""
+"""ARGV: token, lease ms, remember ms, most in line or 0, attempts so far, turn id, message, digests of its names."""
 
 BEGIN: Final = Script(
     name="turns_begin",
@@ -95,6 +98,10 @@ BEGIN: Final = Script(
     + """
 if not is_held_by(ARGV[1]) then return {'lost'} end
 local id = redis.call('LINDEX', line, 0)
+while id and field(id, 'outcome') do
+  redis.call('LREM', line, 1, id)
+  id = redis.call('LINDEX', line, 0)
+end
 if not id then
   redis.call('DEL', lease)
   return {'empty'}
@@ -139,7 +146,9 @@ COMPLETE: Final = Script(
     + """
 local id = ARGV[2]
 if not is_held_by(ARGV[1]) then return {'lost'} end
-if redis.call('LREM', line, 1, id) > 0 and field(id, 'names') then finish(id, ARGV[3], tonumber(ARGV[4])) end
+if redis.call('LREM', line, 1, id) > 0 and field(id, 'names') and not field(id, 'outcome') then
+  finish(id, ARGV[3], tonumber(ARGV[4]))
+end
 extend(ARGV[4])
 return {'completed'}
 """,
@@ -179,6 +188,39 @@ return {redis.call('EXISTS', lease) == 1 and 'held' or 'abandoned'}
 """,
 )
 
+SETTLE: Final = Script(
+    name="turns_settle",
+    text=_LANE
+    + """
+local alone_line, alone_lease = KEYS[5], KEYS[6]
+local token, remember_ms, id, outcome = ARGV[1], tonumber(ARGV[3]), ARGV[4], ARGV[6]
+local known = known_by(7)
+if known then
+  if field(known, 'outcome') then return {'ended'} end
+  if outcome == '' and field(known, 'claim') ~= token then return {'theirs'} end
+  id = known
+end
+-- A claim of ours that we have had no answer to may stand in the line, and hold the lane.
+redis.call('LREM', line, 0, id)
+if is_held_by(token) then redis.call('DEL', lease) end
+register(id, 7)
+if outcome == '' then
+  redis.call('HSET', book, id .. ':message', ARGV[5], id .. ':at', NOW, id .. ':claim', token, id .. ':attempts', 1)
+  if redis.call('LLEN', alone_line) == 0 then redis.call('RPUSH', alone_line, id) end
+  redis.call('SET', alone_lease, token, 'NX', 'PX', ARGV[2])
+  redis.call('PEXPIRE', alone_line, remember_ms)
+else
+  redis.call('LREM', alone_line, 0, id)
+  if redis.call('GET', alone_lease) == token then redis.call('DEL', alone_lease) end
+  finish(id, outcome, remember_ms)
+end
+extend(remember_ms)
+return {'settled', redis.call('LLEN', line), redis.call('EXISTS', lease)}
+""",
+)
+"""KEYS: of the conversation's lane; line and lease of the turn's own. ARGV: token, lease ms, remember ms, turn id,
+message, outcome or nothing, digests of the message's names."""
+
 WITHDRAW: Final = Script(
     name="turns_withdraw",
     text=_LANE
@@ -196,7 +238,7 @@ OUTCOME: Final = Script(
     text=_LANE
     + """
 local id = known_by(1)
-return {id and field(id, 'outcome') or false}
+return {'outcome', id and field(id, 'outcome') or false}
 """,
 )
 """ARGV: digests of the message's names."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,7 +61,7 @@ class Turns:
     # ---- messages -----------------------------------------------------------------------------------------------
 
     async def claim(
-        self, message: Message, *, alone: bool = False, token: str | None = None
+        self, message: Message, *, alone: bool = False, token: str | None = None, again: bool = False
     ) -> Claimed | Duplicate | LineFull:
         """Put the message in line, unless it was claimed before by any of its names.
 
@@ -68,11 +69,13 @@ class Turns:
             message: What came in.
             alone: Beside the conversation's line, and not bounded by it.
             token: From `new_token`; claiming again with the same one, unsure what became of it, is no duplicate.
+            again: It was claimed before, and the state may have lost it: if it is stored now, whoever begins it is not
+                the first.
         """
         turn_id, platform = message.turn_id, message.platform
-        lane = lane_name(message.conversation, turn_id if alone else None)
+        lane = self.lane(message, alone=alone)
         token = token or self.new_token()
-        limits = (self._lease_ms, self._remember_ms, 0 if alone else self._max_line + 1)
+        limits = (self._lease_ms, self._remember_ms, 0 if alone else self._max_line + 1, int(again))
         entered = time.monotonic()
         await self._index.enter(platform, lane)
         reply = await self._run(scripts.CLAIM, lane, token, *limits, turn_id, encode(message), *_names(message))
@@ -80,7 +83,8 @@ class Turns:
             case [b"claimed", known, position, held]:
                 if time.monotonic() - entered > self._lease_ms / 2000:
                     # We were slow: the lane may have been seen empty and been taken out.
-                    await self._index.enter(platform, lane)
+                    with suppress(StateUnavailableError):
+                        await self._index.enter(platform, lane)
                 lease = Lease(platform=platform, lane=lane, token=token) if held else None
                 return Claimed(turn_id=TurnId(known.decode()), position=position, lease=lease)
             case [b"ended", known, outcome]:
@@ -93,7 +97,7 @@ class Turns:
                 raise _malformed(reply)
         if not held:
             # Entering the lane has put off the next look at it, and nobody runs it.
-            await self._index.offer(platform, lane)
+            await self._offer(platform, lane)
         return result
 
     async def withdraw(self, message: Message) -> bool:
@@ -108,7 +112,7 @@ class Turns:
     async def outcome(self, message: Message) -> Outcome | None:
         """How the message's turn ended; None: it has not, or the message is not known."""
         reply = await self._run(scripts.OUTCOME, lane_name(message.conversation), *_names(message))
-        return None if reply[0] is None else _outcome(reply[0])
+        return None if reply[1] is None else _outcome(reply[1])
 
     # ---- the lane that is held ----------------------------------------------------------------------------------
 
@@ -152,7 +156,37 @@ class Turns:
         """Let go of a lane, if it is still ours. What is in line stays there, and others may take it at once."""
         match await self._run(scripts.RELEASE, lease.lane, lease.token):
             case [b"released", waiting] if waiting:
-                await self._index.offer(lease.platform, lease.lane)
+                await self._offer(lease.platform, lease.lane)
+
+    # ---- what happened while the state was away ------------------------------------------------------------------
+
+    async def check(self) -> None:
+        """See that the state can be written to. Raises StateError."""
+        await self._state.set(self._state.key("check", "turns"), self._owner, seconds=60)
+
+    async def settle(self, message: Message, token: str, outcome: Outcome | None) -> Lease | None:
+        """Note what became of a message while the state was away. Not fenced: an answer that is out is out.
+
+        Args:
+            message: What was claimed.
+            token: With which it was claimed, or was going to be, or by which its lane was held.
+            outcome: How it ended: it leaves the line, and later deliveries are duplicates. None: it is being answered
+                outside of this state; it goes alone in a lane that is leased to us, for others to find if we die.
+
+        Returns:
+            That lease, to be renewed; None when the turn has ended, or is somebody else's.
+        """
+        lane, own = self.lane(message, alone=False), self.lane(message, alone=True)
+        if outcome is None:
+            await self._index.enter(message.platform, own)
+        about = (token, self._lease_ms, self._remember_ms, message.turn_id, encode(message), outcome or "")
+        keys = [*self._keys(lane), *self._keys(own)[2:]]
+        match await self._state.run(scripts.SETTLE, keys, (*about, *_names(message))):
+            case [b"settled", waiting, held]:
+                if waiting and not held:
+                    await self._offer(message.platform, lane)
+                return Lease(platform=message.platform, lane=own, token=token) if outcome is None else None
+        return None
 
     # ---- lanes that nobody holds --------------------------------------------------------------------------------
 
@@ -182,9 +216,18 @@ class Turns:
         reply = await self._run(scripts.TAKE, lane, token, self._lease_ms, self._remember_ms)
         return Lease(platform=platform, lane=lane, token=token) if reply[0] == b"taken" else None
 
+    def lane(self, message: Message, *, alone: bool) -> str:
+        """The lane that a message goes in."""
+        return lane_name(message.conversation, message.turn_id if alone else None)
+
     def new_token(self) -> str:
         """What a lease is known by."""
         return f"{self._owner}/{secrets.token_hex(8)}"
+
+    async def _offer(self, platform: str, lane: str) -> None:
+        # Without it the lane is found a while later.
+        with suppress(StateUnavailableError):
+            await self._index.offer(platform, lane)
 
     # ---- the state ----------------------------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ class Lease:
     lane: str
     token: str
     """Another one each time that a lane is leased."""
+    local: bool = False
+    """Whether it is a lane of this process's own state (`FallbackTurns`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
