@@ -21,8 +21,9 @@ TAKEN_OVER: Final = Counter(
 DECORATIONS_FAILED: Final = Counter(
     "footnote_decorations_failed", "Progress signs and streamed pieces that a platform did not take.", ["platform"]
 )
-MALFORMED: Final = Counter("footnote_malformed_state", "Stored values that could not be read and were skipped.", ["kind"])
-MALFORMED: Final = Counter("footnote_malformed_state", "Stored values that could not be read and were left out.", ["kind"])
+MALFORMED: Final = Counter(
+    "footnote_malformed_state", "Stored values that could not be read and were left out.", ["kind"]
+)
 TURNS_IN_HAND: Final = Gauge("footnote_turns_in_hand", "Conversations that this process is answering in.")
 
 

@@ -9,7 +9,9 @@ from bot.clipping import clipped
 
 FAMILY = "👨‍👩‍👧‍👦"
 PIECES = st.lists(
-    st.sampled_from([FAMILY, "🇫🇷", "é", "e\u0301", "한", "\u1112\u1161\u11ab", "か\u3099", "क्षि", "\r\n", " ", "a", "plain words"]))
+    st.sampled_from(
+        [FAMILY, "🇫🇷", "é", "e\u0301", "한", "\u1112\u1161\u11ab", "か\u3099", "क्षि", "\r\n", " ", "a", "plain words"]
+    )
 )
 
 
