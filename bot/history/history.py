@@ -15,6 +15,7 @@ from bot.codec import decode, encode
 from bot.errors import MalformedStateError
 from bot.history import scripts
 from bot.history.selection import Selection, bounded, bounded_feedback, words_of
+from bot.metrics import MALFORMED
 from bot.results import Feedback, HistoryEntry, HistoryListed
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class History:
         try:
             entry = _read(fields)
         except MalformedStateError:
-            _log.warning("malformed_state", kind="history", key=str(entry_id)[:100])
+            _tell_malformed("history", entry_id)
             return None
         return entry if datetime.now(UTC) - entry.asked_at < timedelta(days=self._days) else None
 
@@ -181,8 +182,7 @@ class History:
                 except MalformedStateError:
                     useless.append(row)
                     if row.fields:
-                        key = row.id[:100].decode("ascii", "replace")
-                        _log.warning("malformed_state", kind="history", key=key)
+                        _tell_malformed("history", row.id.decode("ascii", "replace"))
                     continue
                 if wanted.takes(entry):
                     yield entry
@@ -227,8 +227,13 @@ def _read(fields: dict[bytes, bytes]) -> HistoryEntry:
         try:
             opinions.append(decode(Feedback, value.partition(b" ")[2]))
         except MalformedStateError:
-            _log.warning("malformed_state", kind="feedback", key=entry.id[:100])
+            _tell_malformed("feedback", entry.id)
     return replace(entry, feedback=tuple(opinions))
+
+
+def _tell_malformed(kind: str, key: str) -> None:
+    MALFORMED.labels(kind).inc()
+    _log.warning("malformed_state", kind=kind, key=key[:100])
 
 
 def _place(before: Before) -> _Place | None:

@@ -7,6 +7,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from bot.clipping import clipped
 from bot.messages import Outcome
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ LONGEST_TEXT: Final = 8_000
 LONGEST_EXCERPT: Final = 1_000
 """Characters that are kept of a source's passage, of a comment and of other sentences."""
 _LONGEST_NAME: Final = 500
-"""Characters of names, titles and headings. Addresses may have as many as excerpts."""
+"""Characters of names, titles and headings."""
+_LONGEST_URI: Final = 2_000
+"""A longer one is left out: half an address leads nowhere."""
 _MOST_SOURCES: Final = 50
 _MOST_WORDS: Final = 50
 """Words of a search that are looked at."""
@@ -64,10 +67,10 @@ def bounded(entry: HistoryEntry) -> HistoryEntry:
     return replace(
         entry,
         author=_bounded_author(entry.author),
-        question=_cut(entry.question, LONGEST_TEXT),
-        reply=_cut(entry.reply, LONGEST_TEXT),
-        reason=_cut(entry.reason, LONGEST_EXCERPT),
-        notice=_cut(entry.notice, LONGEST_EXCERPT),
+        question=clipped(entry.question, LONGEST_TEXT),
+        reply=clipped(entry.reply, LONGEST_TEXT),
+        reason=clipped(entry.reason, LONGEST_EXCERPT),
+        notice=clipped(entry.notice, LONGEST_EXCERPT),
         sources=tuple(map(_bounded_source, entry.sources[:_MOST_SOURCES])),
         feedback=(),
     )
@@ -76,29 +79,23 @@ def bounded(entry: HistoryEntry) -> HistoryEntry:
 def bounded_feedback(feedback: Feedback) -> Feedback:
     """The same for an opinion."""
     return replace(
-        feedback, author=_bounded_author(feedback.author), comment=_cut(feedback.comment.strip(), LONGEST_EXCERPT)
+        feedback, author=_bounded_author(feedback.author), comment=clipped(feedback.comment.strip(), LONGEST_EXCERPT)
     )
 
 
 def _bounded_author(author: Author) -> Author:
-    return replace(author, name=_cut(author.name, _LONGEST_NAME))
+    return replace(author, name=clipped(author.name, _LONGEST_NAME))
 
 
 def _bounded_source(source: Source) -> Source:
     return replace(
         source,
-        title=_cut(source.title, _LONGEST_NAME),
-        heading=_cut(source.heading, _LONGEST_NAME),
-        uri=_cut(source.uri, LONGEST_EXCERPT),
-        excerpt=_cut(source.excerpt, LONGEST_EXCERPT),
+        title=clipped(source.title, _LONGEST_NAME),
+        heading=clipped(source.heading, _LONGEST_NAME),
+        uri=source.uri if len(source.uri) <= _LONGEST_URI else "",
+        excerpt=clipped(source.excerpt, LONGEST_EXCERPT),
         score=source.score if math.isfinite(source.score) else 0.0,
     )
-
-
-def _cut(text: str, limit: int) -> str:
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode()  # half a surrogate pair becomes a question mark
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _folded(text: str) -> str:
