@@ -182,7 +182,7 @@ async def ingest_paths(
     What was ingested before a cancellation stays. `audience` and `asker` as in `Ingestion.ingest`.
     """
     run = _Run(app, paths)
-    by = await asyncio.to_thread(_user)
+    by = await asyncio.to_thread(operator_name)
     verdicts: list[FileVerdict] = []
 
     def tell_ready() -> None:
@@ -259,7 +259,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _user() -> str:
+def operator_name() -> str:
     """Who is at the keyboard, for the record."""
     try:
         return getpass.getuser()
