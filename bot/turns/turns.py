@@ -14,6 +14,7 @@ import structlog
 from bot.codec import decode, encode
 from bot.errors import LeaseLostError, MalformedStateError, StateError, StateUnavailableError
 from bot.messages import Message, Outcome, TurnId
+from bot.metrics import MALFORMED
 from bot.turns import scripts
 from bot.turns.index import AT_ONCE, LaneIndex
 from bot.turns.types import Claimed, Duplicate, Lease, LineFull, PendingTurn, lane_name, lane_parts
@@ -128,8 +129,7 @@ class Turns:
             try:
                 return _pending(reply)
             except MalformedStateError as error:
-                key = self._keys(lease.lane)[0]
-                _log.warning("malformed_state", kind="turn", key=key, turn=_text(reply[1]), exc_info=error)
+                _skipped("turn", self._keys(lease.lane)[0], error)
                 await self._complete(lease, reply[1], Outcome.FAILED)
 
     async def renew(self, lease: Lease) -> None:
@@ -238,7 +238,7 @@ class Turns:
             raise
         except StateError as error:
             # One lane that cannot be read must not hide the others.
-            _log.warning("malformed_state", kind="lane", key=self._keys(lane)[2], exc_info=error)
+            _skipped("lane", self._keys(lane)[2], error)
             return b"malformed"
         return bytes(reply[0])
 
@@ -302,12 +302,13 @@ def _outcome(stored: bytes) -> Outcome:
     try:
         return Outcome(stored.decode())
     except ValueError as error:
-        _log.warning("malformed_state", kind="outcome", exc_info=error)
+        _skipped("outcome", "", error)
         return Outcome.FAILED
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+def _skipped(kind: str, key: str, error: Exception) -> None:
+    MALFORMED.labels(kind).inc()
+    _log.warning("malformed_state", kind=kind, key=key, exc_info=error)
 
 
 def _malformed(_: object) -> MalformedStateError:
