@@ -197,6 +197,75 @@ def start(
     run_plain(options, lambda settings: work(settings, first_library, as_json=json))
 
 
+@app.command(
+    epilog=_examples(
+        "history",
+        "history --search 'travel expenses' --limit 3",
+        "history --unanswered",
+        "history --export past.jsonl",
+        "history --erase slack:T01:U02",
+    )
+)
+def history(  # noqa: PLR0913 - an argument is an option
+    context: typer.Context,
+    search: Annotated[
+        str,
+        typer.Option(
+            "--search",
+            metavar="WORDS",
+            help="Only entries with all of these words, in the question, the reply or its sources.",
+            show_default=False,
+        ),
+    ] = "",
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="ID", help="Only what this person asked; a listing shows everybody's id."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, max=1_000, help="How many entries at most; 10 when not given.")
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option("--before", metavar="TIME", help="Only what was asked before a time, or before an entry's id."),
+    ] = None,
+    export: Annotated[
+        str | None,
+        typer.Option("--export", metavar="FILE", help="Write all that fits as JSON Lines, oldest first; - prints it."),
+    ] = None,
+    erase: Annotated[
+        str | None,
+        typer.Option("--erase", metavar="USER", help="Erase all that this person asked, and their opinions."),
+    ] = None,
+    *,
+    unanswered: Annotated[
+        bool, typer.Option("--unanswered", help="Only questions that got no answer: what the documents lack.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Erase without being asked.")] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """List what was asked and what came of it, newest first: reply or refusal, sources, who asked, opinions.
+
+    All entries are listed, whoever asked and whoever may see them. They are kept for FOOTNOTE_HISTORY_DAYS days.
+    Listing and exporting work while Footnote runs; to erase, stop it first unless REDIS_URL is set.
+    """
+    from adapters.cli.history import Asked
+    from adapters.cli.history import history as work
+
+    options = _options(context, home, json=json)
+    asked = Asked(
+        search=search,
+        user=user,
+        unanswered=unanswered,
+        limit=limit,
+        before=before,
+        export=export,
+        erase=erase,
+        yes=yes,
+    )
+    run_plain(options, lambda settings: work(settings, options, asked))
+
+
 @app.command(epilog=_examples("documents", "documents --audience hr --json"))
 def documents(
     context: typer.Context,
