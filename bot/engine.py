@@ -161,7 +161,8 @@ class AnswerEngine:
             yield self._abstained(AbstentionReason.NOT_A_QUESTION, language, clock)
             return
         standalone = question.text
-        if question.conversation.turns:
+        thread = question.conversation
+        if thread.turns or thread.remarks:
             yield StatusChanged(stage=Stage.READING_THREAD)
             standalone = await self._condense(question, wanted.model)
         for _ in range(1 + _REWRITES):
@@ -170,7 +171,13 @@ class AnswerEngine:
             if not result.hits or not result.evidence.sufficient:
                 yield await self._no_evidence(result, question.audience, language, clock)
                 return
-            prompt = Prompt(question=standalone, hits=result.hits, turns=question.conversation.turns, language=language)
+            prompt = Prompt(
+                question=standalone,
+                hits=result.hits,
+                turns=thread.turns,
+                remarks=thread.remarks,
+                language=language,
+            )
             writing = replace(wanted)
             yield StatusChanged(stage=Stage.WRITING)
             async with aclosing(self._write_or_quote(prompt, writing, clock)) as events:

@@ -134,9 +134,9 @@ class Claude:
 
     async def condense(self, conversation: Conversation, question: str) -> str:
         """Rewrite a follow-up as a question that stands alone. Raises LanguageModelError."""
-        if not conversation.turns:
+        if not conversation.turns and not conversation.remarks:
             return question
-        system, user = compose_condensing(conversation.turns, question, limits=self._limits)
+        system, user = compose_condensing(conversation, question, limits=self._limits)
         with translating(self._key):
             async with asyncio.timeout(min(self._timeout, _SHORT_SECONDS)):
                 message = await self._client.messages.create(

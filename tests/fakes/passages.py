@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 
-from bot.types import Conversation, Prompt, Turn
+from bot.types import Conversation, Prompt, Remark, Turn
 from retrieval.types import PUBLIC, Chunk, ChunkId, ChunkKind, DocumentId, Hit, VersionId
 
 
@@ -42,13 +42,23 @@ def hit(text: str, *, neighbours: tuple[Chunk, ...] = (), **fields: object) -> H
     )
 
 
-def prompt(question: str, *hits: Hit, turns: tuple[Turn, ...] = (), language: str = "en") -> Prompt:
-    return Prompt(question=question, hits=hits, turns=turns, language=language)
+def prompt(
+    question: str,
+    *hits: Hit,
+    turns: tuple[Turn, ...] = (),
+    remarks: tuple[Remark, ...] = (),
+    language: str = "en",
+) -> Prompt:
+    return Prompt(question=question, hits=hits, turns=turns, remarks=remarks, language=language)
 
 
-def turn(question: str, reply: str) -> Turn:
-    return Turn(question=question, reply=reply, author="Ada", asked_at=datetime(2026, 1, 1, tzinfo=UTC))
+def turn(question: str, reply: str, *, minute: int = 0) -> Turn:
+    return Turn(question=question, reply=reply, author="Ada", asked_at=datetime(2026, 1, 1, 0, minute, tzinfo=UTC))
 
 
-def conversation(*turns: Turn) -> Conversation:
-    return Conversation(id="thread", turns=turns)
+def remark(text: str, *, author: str = "Bob", minute: int = 0) -> Remark:
+    return Remark(author=author, text=text, said_at=datetime(2026, 1, 1, 0, minute, tzinfo=UTC))
+
+
+def conversation(*turns: Turn, remarks: tuple[Remark, ...] = ()) -> Conversation:
+    return Conversation(id="thread", turns=turns, remarks=remarks)
