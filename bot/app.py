@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bot.engine import AnswerEngine
-    from bot.ports import LanguageModel
+    from bot.history import History
+    from bot.ports import LanguageModel, State
+    from bot.redis_embedded import EmbeddedState
+    from bot.redis_server import ServerState
     from bot.reindexing import RebuiltStore, Workshop
     from bot.settings import Settings
     from retrieval.embedding import FastEmbedder, ModelChoice
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 LIBRARY_FOLDER: Final = "library"
 MODELS_FOLDER: Final = "models"
+STATE_FOLDER: Final = "state"
 _FIRST_SECONDS: Final = 1.0
 """How long the start may wait for the first file to be there."""
 
@@ -57,6 +61,67 @@ class App:
 def library_folder(settings: Settings) -> Path:
     """Where the embedded library lies."""
     return settings.home / LIBRARY_FOLDER
+
+
+def state_folder(settings: Settings) -> Path:
+    """Where the embedded state lies."""
+    return settings.home / STATE_FOLDER
+
+
+@asynccontextmanager
+async def open_state(settings: Settings) -> AsyncIterator[State]:
+    """Redis where one is set, else the state inside this process; closed at the end, whatever happens.
+
+    Raises:
+        StateMisconfiguredError: The address, password or certificate is wrong, or another process uses the folder.
+        StateUnavailableError: Redis is down.
+    """
+    state = await _state(settings)
+    try:
+        yield state
+    finally:
+        await state.close()
+
+
+@asynccontextmanager
+async def open_history(settings: Settings, *, reading: bool = False) -> AsyncIterator[History]:
+    """The history, and nothing else of the state.
+
+    With `reading` also that which another process keeps in the folder, as of its last saving; changes are then lost.
+    Raises as `open_state` does.
+    """
+    from bot.history import History
+
+    if reading and settings.redis_url is None:
+        embedded_type = await asyncio.to_thread(_embedded_state)
+        state: State = await embedded_type.read(state_folder(settings), settings.state_namespace)
+    else:
+        state = await _state(settings)
+    try:
+        yield History(state, days=settings.history_days, entries=settings.history_entries)
+    finally:
+        await state.close()
+
+
+async def _state(settings: Settings) -> State:
+    # In a thread: redis-py takes a third of a second to import.
+    if settings.redis_url is not None:
+        server_type = await asyncio.to_thread(_server_state)
+        return await server_type.open(settings.redis_url, settings.state_namespace)
+    embedded_type = await asyncio.to_thread(_embedded_state)
+    return await embedded_type.open(state_folder(settings), settings.state_namespace)
+
+
+def _server_state() -> type[ServerState]:
+    from bot.redis_server import ServerState
+
+    return ServerState
+
+
+def _embedded_state() -> type[EmbeddedState]:
+    from bot.redis_embedded import EmbeddedState
+
+    return EmbeddedState
 
 
 @asynccontextmanager
