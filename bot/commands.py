@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from bot.command_words import INGEST
 from bot.jobs import JobRequest
 from bot.messages import JobId, TurnId
 from bot.results import (
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 _HISTORY: Final = 10
 """Entries that a platform lists at once."""
-_INGEST: Final = "ingest"
-_WORDS: Final = {"help": "help", "documents": "documents", "history": "history"}
-"""What counts as a command when it is all that is said to the bot."""
 
 
 class Commands:
@@ -57,14 +55,14 @@ class Commands:
     @property
     def names(self) -> tuple[str, ...]:
         """All commands there are."""
-        return (_INGEST, *self._plain)
+        return (INGEST, *self._plain)
 
     async def run(self, name: str, message: Message, turn_id: TurnId) -> AsyncGenerator[CommandResult]:
         """What the command comes to; for long work how far it is, again and again. The last one is the result.
 
         Giving the same command of the same turn again, after a crash, goes on with it.
         """
-        if name == _INGEST:
+        if name == INGEST:
             results = self._ingest(message, turn_id)
         elif name in self._plain:
             results = self._plain[name](message)
@@ -135,17 +133,6 @@ class Commands:
         yield await self._jobs.start(request)
         async for report in self._jobs.watch(request.id):
             yield report
-
-
-def command_of(message: Message) -> str:
-    """The command that a message gives, without a slash; empty for a question."""
-    if message.command:
-        return message.command.casefold()
-    said = message.text.strip().casefold()
-    if said in _WORDS:
-        return _WORDS[said]
-    # “@footnote ingest this”, with files: the files are meant, whatever the rest says.
-    return _INGEST if message.attachments and said.partition(" ")[0] in {_INGEST, ""} else ""
 
 
 def did_its_work(result: CommandResult) -> bool:

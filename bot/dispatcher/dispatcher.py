@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 import structlog
 
 from bot.admission import Refusal
-from bot.commands import command_of
+from bot.command_words import command_of
 from bot.dispatcher.lanes import Lanes
 from bot.dispatcher.running import TurnRunner
 from bot.errors import StateError

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from bot.commands import command_of, did_its_work
+from bot.command_words import command_of
+from bot.commands import did_its_work
 from bot.dispatcher.posting import Posting
 from bot.dispatcher.turn import Turn
 from bot.errors import BotError, LeaseLostError, PlatformError
