@@ -1,0 +1,325 @@
+"""What is kept of a job, all of it under the job's own tag, and the steps that change it.
+
+    job       hash    request, host, state, reason, progress, begun, ended, failures, spent, first, cancelled, token
+    verdicts  list    a FileVerdict each, in the order of the documents
+    lease     string  the token of the attempt that runs; expires when its process dies
+
+An attempt writes only as long as the lease is its own, so that one that was taken over changes nothing any more. The
+index of open jobs lies under a tag of its own: it is only a hint, and whoever finds a job in it that is over takes it
+out.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+import structlog
+
+from bot.codec import decode, encode
+from bot.errors import LeaseLostError, MalformedStateError
+from bot.jobs.requests import JobRequest
+from bot.messages import JobId
+from bot.metrics import MALFORMED
+from bot.ports import Script
+from bot.results import FileVerdict, JobProgress, JobReport, JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.ports import State, Value
+
+T = TypeVar("T")
+_log: Final = structlog.get_logger(__name__)
+
+KEPT_SECONDS: Final = 7 * 86_400.0
+"""How long the record of a job stays after its end."""
+OPEN_SECONDS: Final = 30 * 86_400.0
+"""How long a job may go without anything happening before it is forgotten."""
+MOST_OPEN: Final = 1_000
+"""Jobs that may be open at once, of all people."""
+
+_CREATE: Final = Script(
+    name="jobs_create",
+    text="""
+local kept = redis.call('EXISTS', KEYS[1])
+if kept == 0 then redis.call('HSET', KEYS[1], 'request', ARGV[1], 'state', 'waiting', 'host', ARGV[3]) end
+if kept == 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 1 - kept
+""",
+)
+_BEGIN: Final = Script(
+    name="jobs_begin",
+    text="""
+local job, lease = KEYS[1], KEYS[3]
+local state = redis.call('HGET', job, 'state')
+if not state then return 'gone' end
+if state ~= 'waiting' and state ~= 'running' then return 'over' end
+local holder = redis.call('GET', lease)
+if holder and holder ~= ARGV[1] then return 'busy' end
+if redis.call('HGET', job, 'token') == ARGV[1] then return 'begun' end
+redis.call('SET', lease, ARGV[1], 'PX', ARGV[2])
+redis.call('HSET', job, 'state', 'running', 'reason', '', 'progress', '', 'token', ARGV[1])
+redis.call('HINCRBY', job, 'begun', 1)
+if not redis.call('HGET', job, 'first') then redis.call('HSET', job, 'first', NOW) end
+redis.call('PEXPIRE', job, ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+return 'begun'
+""",
+)
+# -1: the attempt was taken over. Else whether somebody cancelled the job. An attempt whose lease ran out, with nobody
+# there who took it, goes on. `ARGV[7]` is how many verdicts are kept already: those of a call that was sent twice are
+# not kept twice.
+_SAVE: Final = Script(
+    name="jobs_save",
+    text="""
+local job, verdicts, lease = KEYS[1], KEYS[2], KEYS[3]
+local token, ending = ARGV[1], ARGV[8]
+if redis.call('HGET', job, 'token') ~= token then return -1 end
+local holder = redis.call('GET', lease)
+if holder and holder ~= token then return -1 end
+redis.call('HSET', job, 'progress', ARGV[4], 'spent', ARGV[5])
+if redis.call('LLEN', verdicts) == tonumber(ARGV[7]) then
+  for i = 11, #ARGV do redis.call('RPUSH', verdicts, ARGV[i]) end
+end
+local cancelled = redis.call('HGET', job, 'cancelled') and 1 or 0
+if ending == '' then
+  redis.call('SET', lease, token, 'PX', ARGV[2])
+else
+  if ending == 'waiting' and cancelled == 1 then ending = 'cancelled' end
+  redis.call('HSET', job, 'state', ending, 'reason', ARGV[9], 'token', '', 'failures', ARGV[10])
+  redis.call('HINCRBY', job, 'ended', 1)
+  redis.call('DEL', lease)
+end
+local keep = ARGV[3]
+if ending ~= '' and ending ~= 'waiting' then keep = ARGV[6] end
+redis.call('PEXPIRE', job, keep)
+redis.call('PEXPIRE', verdicts, keep)
+return cancelled
+""",
+)
+_CANCEL: Final = Script(
+    name="jobs_cancel",
+    text="""
+local job, lease = KEYS[1], KEYS[3]
+local state = redis.call('HGET', job, 'state')
+if state ~= 'waiting' and state ~= 'running' then return 'over' end
+redis.call('HSET', job, 'cancelled', 1)
+if redis.call('EXISTS', lease) == 1 then return 'told' end
+redis.call('HSET', job, 'state', 'cancelled', 'reason', '', 'progress', '', 'token', '')
+redis.call('PEXPIRE', job, ARGV[1])
+redis.call('PEXPIRE', KEYS[2], ARGV[1])
+return 'ended'
+""",
+)
+
+
+class Beginning(StrEnum):
+    """What came of beginning an attempt."""
+
+    BEGUN = "begun"
+    BUSY = "busy"
+    """Another process runs it."""
+    OVER = "over"
+    GONE = "gone"
+    """There is no record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """One job as it is kept, without its verdicts."""
+
+    request: JobRequest
+    state: JobState
+    host: str = ""
+    """The host where the files lie, where only that one has them."""
+    reason: str = ""
+    progress: JobProgress | None = None
+    begun: int = 0
+    """Attempts."""
+    ended: int = 0
+    """Those that came to an end of their own; the others died with their process."""
+    failures: int = 0
+    """Those that ended with something that may get better."""
+    spent: float = 0.0
+    """Seconds of work in all attempts."""
+    first: datetime | None = None
+    """When the first attempt began."""
+    cancelled: bool = False
+
+    def report(self, verdicts: tuple[FileVerdict, ...]) -> JobReport:
+        """What is shown of it."""
+        return JobReport(
+            id=self.request.id,
+            state=self.state,
+            progress=self.progress,
+            verdicts=verdicts,
+            reason=self.reason,
+            attempts=self.begun,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """The right to write to one job."""
+
+    job: JobId
+    lease_ms: int
+    token: str
+    kept: int = 0
+    """Verdicts that are kept already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How an attempt ends: `waiting` gives the job back."""
+
+    state: JobState
+    reason: str = ""
+    failures: int = 0
+
+
+class Records:
+    """The jobs in the state. Every call may raise a StateError."""
+
+    def __init__(self, state: State) -> None:
+        """Use this state."""
+        self._state = state
+
+    async def create(self, request: JobRequest, *, host: str = "") -> bool:
+        """Keep a new job; False when there is one of this id already."""
+        args: list[Value] = [encode(request), _ms(OPEN_SECONDS), host]
+        return bool(await self._state.run(_CREATE, self._keys(request.id), args))
+
+    async def free(self, job: JobId) -> None:
+        """Take the lease from whoever has it."""
+        await self._state.delete(self._keys(job)[2])
+
+    async def drop(self, job: JobId) -> None:
+        """Forget a job that nobody can read."""
+        await self._state.delete(*self._keys(job))
+        await self.note_over(job)
+
+    async def load(self, job: JobId) -> JobRecord | None:
+        """The job; None when there is none. Raises MalformedStateError."""
+        key = self._keys(job)[0]
+        kept = await self._state.hgetall(key)
+        if b"state" not in kept:
+            return None
+        try:
+            first = int(kept[b"first"]) if b"first" in kept else None
+            return JobRecord(
+                request=decode(JobRequest, kept[b"request"]),
+                state=JobState(kept[b"state"].decode()),
+                host=kept.get(b"host", b"").decode(),
+                reason=kept.get(b"reason", b"").decode(),
+                progress=self._decoded(JobProgress, kept.get(b"progress", b""), key),
+                begun=int(kept.get(b"begun", 0)),
+                ended=int(kept.get(b"ended", 0)),
+                failures=int(kept.get(b"failures", 0)),
+                spent=float(kept.get(b"spent", 0)),
+                first=datetime.fromtimestamp(first / 1000, UTC) if first is not None else None,
+                cancelled=b"cancelled" in kept,
+            )
+        except (MalformedStateError, KeyError, ValueError) as error:
+            _tell_malformed("job", key)
+            message = "The record of this job cannot be read."
+            raise MalformedStateError(message) from error
+
+    async def verdicts(self, job: JobId, after: int = 0) -> list[FileVerdict | None]:
+        """The verdicts from number `after` on, counted from 0; None for one that cannot be read."""
+        key = self._keys(job)[1]
+        return [self._decoded(FileVerdict, item, key) for item in await self._state.lrange(key, after, -1)]
+
+    async def begin(
+        self, job: JobId, lease_seconds: float
+    ) -> Attempt | Literal[Beginning.BUSY, Beginning.OVER, Beginning.GONE]:
+        """Begin an attempt, if nobody is at it."""
+        attempt = Attempt(job=job, lease_ms=_ms(lease_seconds), token=secrets.token_hex(8))
+        args: list[Value] = [attempt.token, attempt.lease_ms, _ms(OPEN_SECONDS)]
+        beginning = Beginning((await self._state.run(_BEGIN, self._keys(job), args)).decode())
+        return attempt if beginning is Beginning.BEGUN else beginning
+
+    async def save(
+        self,
+        attempt: Attempt,
+        *,
+        progress: JobProgress | None = None,
+        spent: float = 0.0,
+        verdicts: Sequence[FileVerdict] = (),
+        ending: Ending | None = None,
+    ) -> bool:
+        """Renew the lease and keep how far the job is; with an `ending`, let go of it. Whether it was cancelled.
+
+        Raises:
+            LeaseLostError: Another process is at it; stop.
+        """
+        args: list[Value] = [
+            attempt.token,
+            attempt.lease_ms,
+            _ms(OPEN_SECONDS),
+            encode(progress) if progress is not None else "",
+            spent,
+            _ms(KEPT_SECONDS),
+            attempt.kept,
+            ending.state if ending is not None else "",
+            ending.reason if ending is not None else "",
+            ending.failures if ending is not None else 0,
+            *map(encode, verdicts),
+        ]
+        cancelled = await self._state.run(_SAVE, self._keys(attempt.job), args)
+        if cancelled == -1:
+            message = "Another process took this job over."
+            raise LeaseLostError(message)
+        attempt.kept += len(verdicts)
+        return bool(cancelled)
+
+    async def cancel(self, job: JobId) -> Literal["over", "told", "ended"]:
+        """Mark it; one that nobody runs is over at once, a running one is told by its next saving."""
+        answer: bytes = await self._state.run(_CANCEL, self._keys(job), [_ms(KEPT_SECONDS)])
+        return answer.decode()  # type: ignore[return-value] # the script says nothing else
+
+    async def open_jobs(self) -> list[JobId]:
+        """Jobs that may not be over, oldest first."""
+        return [JobId(job.decode()) for job in await self._state.zrange(self._index, 0, MOST_OPEN - 1)]
+
+    async def count_open(self) -> int:
+        """How many those are."""
+        return await self._state.zcard(self._index)
+
+    async def note_open(self, request: JobRequest) -> None:
+        """Put a job into the index."""
+        await self._state.zadd(self._index, {request.id: request.asked_at.timestamp()})
+        await self._state.expire(self._index, OPEN_SECONDS)
+
+    async def note_over(self, job: JobId) -> None:
+        """Take it out of the index."""
+        await self._state.zrem(self._index, job)
+
+    @property
+    def _index(self) -> str:
+        return self._state.key("jobs", "open")
+
+    def _keys(self, job: JobId) -> list[str]:
+        return [self._state.key(job, part) for part in ("job", "verdicts", "lease")]
+
+    def _decoded(self, kind: type[T], kept: bytes, key: str) -> T | None:
+        if not kept:
+            return None
+        try:
+            return decode(kind, kept)
+        except MalformedStateError:
+            _tell_malformed("job", key)
+            return None
+
+
+def _tell_malformed(kind: str, key: str) -> None:
+    MALFORMED.labels(kind).inc()
+    _log.warning("malformed_state", kind=kind, key=key)
+
+
+def _ms(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
