@@ -98,8 +98,8 @@ class Extractive:
         yield ModelStop(reason=StopReason.DONE, usage=Usage())
 
     async def condense(self, conversation: Conversation, question: str) -> str:
-        """Put the question that a follow-up leans on before it."""
-        return joined(conversation.turns, question)
+        """Put what a follow-up leans on before it."""
+        return joined(conversation.turns, question, conversation.remarks)
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bot.types import Turn
+    from bot.types import Remark, Turn
 
 _OPENERS: Final = re.compile(
     # Only before a blank or a comma: `E-mail` and `O-ring` open no follow-up. `O que …` (Portuguese) and `En qué …`
@@ -27,7 +27,9 @@ _POINTERS: Final = re.compile(
     rf"\b(?!{_IDLE_IT})(?-i:[Ii]t)\b|"  # not `IT`, the department
     r"\b(?:its|they|them|their|theirs|he|him|his|she|her|hers|the (?:first|second|last|other|same|latter|former) ones?|"
     # "that" and "this" mostly bind or point inside the sentence; these stand for something said before.
-    r"(?:this|that|these|those)(?=\s*(?:[?.!]|$|(?:is|was|are|were|mean|means|happen|happens|work|works|one|ones)\b))|"
+    r"(?:this|that|these|those)(?=\s*(?:[?.!]|$|(?:is|was|are|were|mean|means|happen|happens|work|works|one|ones)\b|"
+    r"(?:right|true|correct|so|possible|allowed|included|enough)\s*(?:[?.!]|$)))|"
+    r"(?:das|dies|dat|dit)(?=\s*(?:[?.!]|$))|"
     r"davon|dazu|damit|dort|ihn|ihm|ihnen|cela|ça|celui-ci|celle-ci|eso|esto|ello|ellos|ellas|questo|quello|"
     r"isso|isto|ele|ela|daarvan|daarmee)\b|"
     # Not inside これまで (until now), それぞれ (each), その他 and 其他 (others), 其中, 尤其, 吉他 (guitar) …
@@ -49,6 +51,10 @@ _EMPTY: Final = frozenset(
 _LONGEST_CHAIN: Final = 3
 _LONGEST_QUESTION: Final = 400
 """Characters of an earlier question, so that it cannot crowd out the one that is asked."""
+_LEAST: Final = 12
+_ENOUGH: Final = 30
+"""Letters: a remark of fewer than the first (agreement, thanks) tells nothing; the second are enough to lean on."""
+_DENSE: Final = re.compile(r"[぀-ヿ㐀-鿿가-힣]")
 _WORD: Final = re.compile(r"[^\W_]+")
 _EMPTY_CJK: Final = re.compile(
     # Atomic, longer ones first: `のか` may not be tried as `の` and `か` again, which would take exponential time.
@@ -68,16 +74,25 @@ def leans_on_context(question: str) -> bool:
     return bool(words) and all(word in _EMPTY for word in words)
 
 
-def joined(turns: Sequence[Turn], question: str) -> str:
-    """The question with the one that it leans on before it; unchanged when it stands alone.
+def joined(turns: Sequence[Turn], question: str, remarks: Sequence[Remark] = ()) -> str:
+    """The question with what it leans on before it; unchanged when it stands alone.
 
-    A chain of follow-ups goes back to the question that began it, or as far as is sensible.
+    That is the question before it, or, when nothing was asked before, the latest remarks that tell enough. A chain of
+    follow-ups goes back to what began it, or as far as is sensible.
     """
     if not leans_on_context(question):
         return question
-    chain = [question.strip()]
-    for turn in reversed(turns[-_LONGEST_CHAIN:]):
-        chain.append(turn.question.strip()[:_LONGEST_QUESTION])
-        if not leans_on_context(turn.question):
+    before = [turn.question for turn in turns] or [text for text in (r.text for r in remarks) if _weight(text) > _LEAST]
+    wanted = 0 if turns else _ENOUGH
+    chain, told = [question.strip()], 0
+    for text in reversed(before[-_LONGEST_CHAIN:]):
+        chain.append(text.strip()[:_LONGEST_QUESTION])
+        told += _weight(text)
+        if told >= wanted and not leans_on_context(text):
             break
     return " ".join(reversed(chain))
+
+
+def _weight(text: str) -> int:
+    """About how much a text says: letters, those of scripts that need few of them counted as three."""
+    return sum(map(str.isalpha, text)) + 2 * len(_DENSE.findall(text))

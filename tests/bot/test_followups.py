@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from fakes.passages import turn
+from fakes.passages import remark, turn
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +15,8 @@ LEANING = [
     "Does it apply to contractors?",
     "Who wrote that?",
     "Is the second one cheaper?",
+    "Is that right?",
+    "Wie lange dauert das?",
     "Und warum?",
     "Et pourquoi ?",
     "¿Y cuándo?",
@@ -36,6 +38,9 @@ ALONE = [
     "O que é BERT?",
     "En qué consiste BERT?",
     "Which documents say that the limit is 20?",
+    "Which rules that still apply were written in 2020?",
+    "Which policy that allowed remote work was replaced?",
+    "Was kostet das Parken?",
     "Wie hoch ist das Limit?",
     "これまでの実績は何ですか",
     "それぞれの部署の予算はいくらですか",
@@ -64,6 +69,55 @@ def test_a_chain_goes_back_to_the_question_that_began_it() -> None:
 
 def test_a_follow_up_without_turns_stays_as_it_is() -> None:
     assert joined([], "Why?") == "Why?"
+
+
+@pytest.mark.parametrize(
+    ("remarks", "question", "leaned_on"),
+    [
+        (
+            ["Can annual plans be refunded at all?", "thanks!"],
+            "what about that?",
+            "Can annual plans be refunded at all?",
+        ),
+        (
+            ["She wants a refund for her annual plan", "I think it's 30 days?", "hm"],
+            "Is that right?",
+            "She wants a refund for her annual plan I think it's 30 days?",
+        ),
+        (["Lunch?", "Kann ich Bahnfahrten erster Klasse abrechnen?"], "Was ist damit?", None),
+        (["Bonjour", "On peut travailler de la maison combien de jours ?", "Ah bon"], "Et cela ?", None),
+        (["Ayer pagué 20 euros por la comida en el viaje"], "¿y eso?", None),
+        (["先週の出張の経費、まだ精算していません", "了解です"], "それはいつまでですか", None),
+        (["我的门禁卡昨天在地铁上丢了", "好的"], "这应该怎么办？", "我的门禁卡昨天在地铁上丢了"),
+    ],
+)
+def test_the_first_question_in_a_thread_of_others_leans_on_what_they_said(
+    remarks: list[str], question: str, leaned_on: str | None
+) -> None:
+    said = [remark(text) for text in remarks]
+    expected = leaned_on or max(remarks, key=len)
+    assert joined([], question, said) == f"{expected} {question}"
+
+
+@pytest.mark.parametrize("question", ALONE)
+def test_remarks_do_not_pollute_a_question_that_stands_alone(question: str) -> None:
+    assert joined([], question, [remark("Can annual plans be refunded at all?")]) == question
+
+
+def test_turns_go_before_remarks() -> None:
+    assert joined([turn("Who leads sales?", "…")], "Why?", [remark("Can annual plans be refunded?")]) == (
+        "Who leads sales? Why?"
+    )
+
+
+def test_remarks_that_tell_nothing_are_not_leaned_on() -> None:
+    assert joined([], "Why?", [remark("ok"), remark("👍👍👍👍👍👍👍👍👍👍👍👍👍"), remark("了解です")]) == "Why?"
+
+
+def test_endless_remarks_stay_short() -> None:
+    text = joined([], "And why?", [remark("it is so " * 10_000) for _ in range(30)])
+    assert len(text) < 2_000
+    assert text.endswith("And why?")
 
 
 def test_an_endless_chain_of_endless_questions_stays_short() -> None:
