@@ -10,6 +10,7 @@ runs.
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 import structlog
-from burner_redis import BurnerRedis, NoScriptError, ResponseError
+from burner_redis import BurnerRedis
+from redis.exceptions import ResponseError
 from typing_extensions import override
 
 from bot.errors import StateError, StateUnavailableError
@@ -41,27 +43,38 @@ SAVING_SHARE: Final = 0.05
 RETRY_SECONDS: Final = 30.0
 """The longest pause before saving is tried again when it failed."""
 CLOSE_SECONDS: Final = 20.0
-_AT_ONCE: Final = 200
-"""Keys that are read or restored before others get their turn; some 2 ms."""
+_AT_ONCE: Final = 100
+"""Keys that are read or restored before others get their turn; some milliseconds."""
+_OF_ONE_TAG: Final = 2_000
+"""Keys of one tag that are read in one go, so that they belong together. More of them change at once in no turn."""
 
 # Scripts tell which keys they write: the list begins with what the script returns. A script with a fault tells nothing,
-# and then all keys are looked at.
+# and then all keys are looked at. burner-redis keeps a hash or a set whose last member was removed, with its expiry,
+# where Redis has none any more: it is deleted here.
 _PRELUDE: Final = """
 local NOW = tonumber(table.remove(ARGV))
 local _written, _count = {}, 1
 local _reads = {GET=1, EXISTS=1, TTL=1, HGET=1, HGETALL=1, LRANGE=1, LLEN=1, LINDEX=1, ZSCORE=1, ZCARD=1, ZRANGE=1,
     ZRANGEBYSCORE=1, SISMEMBER=1, SMEMBERS=1, XRANGE=1, PUBLISH=1}
+local _removes = {HDEL='HGETALL', ZREM='ZCARD', ZREMRANGEBYSCORE='ZCARD', SREM='SMEMBERS'}
 local function _noting(call)
-    return function(command, ...)
+    return function(command, key, ...)
         local name = string.upper(command)
-        if not _reads[name] then
-            local keys = {...}
-            for i = 1, name == 'DEL' and #keys or 1 do
+        if _reads[name] then return call(command, key, ...) end
+        _count = _count + 1
+        _written[_count] = key
+        if name == 'DEL' then
+            for _, other in ipairs({...}) do
                 _count = _count + 1
-                _written[_count] = keys[i]
+                _written[_count] = other
             end
         end
-        return call(command, ...)
+        local answer = call(command, key, ...)
+        if _removes[name] then
+            local left = call(_removes[name], key)
+            if left == 0 or type(left) == 'table' and #left == 0 then call('DEL', key) end
+        end
+        return answer
     end
 end
 local redis = {call = _noting(redis.call), pcall = redis.pcall and _noting(redis.pcall)}
@@ -170,6 +183,8 @@ class EmbeddedState(State):
 
     @override
     async def hset(self, key: str, fields: Mapping[str, Value]) -> None:
+        if not fields:
+            return
         mapping = {stored(name): stored(value) for name, value in fields.items()}
         await self._do(partial(self._client.hset, key, mapping=mapping))
         self._note(key)
@@ -180,7 +195,11 @@ class EmbeddedState(State):
 
     @override
     async def hdel(self, key: str, *fields: str) -> int:
+        if not fields:
+            return 0
         count = await self._do(self._client.hdel, key, *map(stored, fields))
+        if count and not await self._do(self._client.hgetall, key):
+            await self._do(self._client.delete, key)
         self._note(key)
         return cast("int", count)
 
@@ -190,12 +209,18 @@ class EmbeddedState(State):
 
     @override
     async def zadd(self, key: str, scores: Mapping[str, float]) -> None:
+        if not scores:
+            return  # burner-redis would make an empty set, which Redis does not have
         await self._do(self._client.zadd, key, {stored(member): float(score) for member, score in scores.items()})
         self._note(key)
 
     @override
     async def zrem(self, key: str, *members: str) -> int:
+        if not members:
+            return 0
         count = await self._do(self._client.zrem, key, *map(stored, members))
+        if count and not await self._do(self._client.zcard, key):
+            await self._do(self._client.delete, key)
         self._note(key)
         return cast("int", count)
 
@@ -238,7 +263,7 @@ class EmbeddedState(State):
             raise StateUnavailableError(message)
         try:
             return await command(*args, **options)
-        except (ResponseError, NoScriptError) as error:
+        except ResponseError as error:
             message = "The state inside the process could not do what was asked; the log tells more."
             raise StateError(message) from error
 
@@ -296,7 +321,7 @@ class EmbeddedState(State):
         looked_up = 0
         tag = None
         for key in sorted(keys):
-            if key.partition(b"}")[0] != tag and looked_up >= _AT_ONCE:
+            if looked_up >= (_OF_ONE_TAG if key.partition(b"}")[0] == tag else _AT_ONCE):
                 await asyncio.sleep(0)
                 looked_up = 0
             tag = key.partition(b"}")[0]
@@ -333,8 +358,10 @@ class EmbeddedState(State):
             if count % _AT_ONCE == 0:
                 await asyncio.sleep(0)
             content = kept.content
+            # Whole seconds are enough here, and setting milliseconds would need a script for each.
+            seconds = None if kept.seconds is None else math.ceil(kept.seconds)
             if kept.kind == "string":
-                await self._client.set(key, content)
+                await self._client.set(key, content, ex=seconds)
             elif kept.kind == "hash":
                 await self._client.hset(key, mapping=content)
             elif kept.kind == "zset":
@@ -343,5 +370,5 @@ class EmbeddedState(State):
                 await self._client.rpush(key, *content)
             else:
                 await self._client.sadd(key, *content)
-            if kept.seconds is not None:
-                await self._client.eval(_PEXPIRE, 1, key, str(milliseconds(kept.seconds)))
+            if seconds is not None and kept.kind != "string":
+                await self._client.expire(key, seconds)

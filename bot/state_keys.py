@@ -15,7 +15,8 @@ def state_key(namespace: str, tag: str, *parts: str) -> str:
     Characters that would part or brace are percent-encoded, so that two names never make one key.
     """
     safe = [quote(part, safe="-_.~@#/+=,!", errors="surrogatepass") for part in (tag, *parts)]
-    return ":".join((namespace, f"{{{safe[0]}}}", *safe[1:]))
+    # Empty braces are no tag for a cluster; no other tag becomes a bare percent sign.
+    return ":".join((namespace, f"{{{safe[0] or '%'}}}", *safe[1:]))
 
 
 def stored(value: Value) -> bytes:
