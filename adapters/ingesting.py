@@ -1,107 +1,32 @@
-"""Local files into the library: a verdict for each, told as it comes."""
+"""Local files into the library, and how verdicts look in a terminal."""
 
 from __future__ import annotations
 
 import asyncio
 import getpass
-import re
-import time
-from collections import deque
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
 
-from adapters.local_files import (
-    LocalFile,
-    NotAFile,
-    UnreadableFileError,
-    find_files,
-    folder_of,
-    is_gone,
-    path_of,
-    read_file,
-)
+from adapters import local_fetching
+from adapters.local_files import folder_of, is_gone, path_of
 from adapters.printing import safe, safe_line
-from retrieval.verdicts import Outcome, Verdict
+from bot.ingesting import CHANGES, IngestionRun
+from bot.wording import SKIPPED, verdict_text, verdict_word
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import Iterable
 
     from bot.app import App
+    from bot.results import FileVerdict, JobProgress
     from bot.settings import Settings
     from retrieval.types import Audience, SourceFile
-    from retrieval.verdicts import Progress
-
-SKIPPED: Final = "skipped"
-"""What is said of a file in a folder that is none of ours to read; it is no failure."""
-_READ_SECONDS: Final = 300.0
-"""How long the disk may take for one file."""
-_WORDS: Final = {
-    Outcome.INDEXED: "ingested",
-    Outcome.REPLACED: "replaced",
-    Outcome.UNCHANGED: "unchanged",
-    Outcome.PARTLY: "partly",
-    Outcome.REFUSED: "refused",
-    Outcome.FAILED: "failed",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileVerdict:
-    """What became of one file. `name` as given or found, safe to print."""
-
-    name: str
-    verdict: Verdict
-    skipped: bool = False
-
-    @property
-    def word(self) -> str:
-        """The verdict in a word."""
-        return SKIPPED if self.skipped else str(self.verdict.outcome)
-
-    @property
-    def failed(self) -> bool:
-        """Whether the user has to do something."""
-        return not self.skipped and not self.verdict.in_library
-
-    def as_dict(self) -> dict[str, Any]:
-        """For `--json`."""
-        verdict = self.verdict
-        return {
-            "verdict": self.word,
-            "reason": verdict.reason,
-            "title": verdict.title,
-            "uri": verdict.uri,
-            "pages": verdict.pages,
-            "chunks": verdict.chunks,
-            "language": verdict.language,
-            "document": verdict.document_id,
-            "seconds": round(verdict.seconds, 3),
-        }
-
-    def as_line(self) -> str:
-        """For people: the verdict, the title, what it holds, and why."""
-        verdict = self.verdict
-        word = SKIPPED if self.skipped else _WORDS[verdict.outcome]
-        name = self.name
-        if verdict.in_library:
-            title = safe_line(verdict.title, 80)
-            name = name if title in {name, name.rpartition(".")[0]} else f"{name} “{title}”"
-            holds = [
-                _count(verdict.pages, "page") if verdict.pages is not None else "",
-                _count(verdict.chunks, "chunk"),
-            ]
-            name = f"{name} ({', '.join(filter(None, holds))})"
-        reason = safe(verdict.reason).strip()
-        if not verdict.in_library and _is_named(name, reason):
-            return f"{word:<9}  {reason}"
-        return f"{word:<9}  {name}{': ' + reason if reason else ''}"
 
 
 class Watcher(Protocol):
     """Is told of the work."""
 
-    def progress(self, name: str, progress: Progress) -> None:
+    def progress(self, name: str, progress: JobProgress) -> None:
         """A document has come further."""
         ...
 
@@ -110,68 +35,9 @@ class Watcher(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Slot:
-    """The place of one file in the order of verdicts."""
-
-    name: str
-    named: bool
-    verdict: FileVerdict | None = None
-
-
-@dataclass(slots=True)
-class _Run:
-    """One ingestion: files go in at one end, verdicts come out in the same order at the other."""
-
-    app: App
-    paths: Iterable[str]
-    waiting: deque[_Slot] = field(default_factory=deque)
-
-    async def sources(self) -> AsyncIterator[SourceFile]:
-        """Read the files one by one. What cannot be read gets its verdict here."""
-        files = find_files(self.paths)
-        limit = _limit(self.app.settings)
-        while (found := await asyncio.to_thread(next, files, None)) is not None:
-            slot = _Slot(found.name, found.named)
-            self.waiting.append(slot)
-            if isinstance(found, NotAFile):
-                slot.verdict = _unread(found.name, found.uri, found.reason, skipped=not found.named)
-                continue
-            started = time.monotonic()
-            try:
-                source = await asyncio.wait_for(asyncio.to_thread(read_file, found, limit), _READ_SECONDS)
-            except UnreadableFileError as error:
-                skipped = error.skippable and not found.named
-                slot.verdict = _unread(found.name, found.uri, str(error), skipped=skipped)
-            except TimeoutError:
-                reason = f"The disk did not give {found.name} within {_READ_SECONDS:.0f} seconds. Copy it elsewhere."
-                slot.verdict = _unread(found.name, found.uri, reason, seconds=time.monotonic() - started)
-            else:
-                yield source
-
-    def place(self, verdict: Verdict) -> None:
-        """Give a verdict to the first file that has none."""
-        slot = next(slot for slot in self.waiting if slot.verdict is None)
-        skipped = verdict.unsupported and not slot.named
-        slot.verdict = FileVerdict(name=slot.name, verdict=verdict, skipped=skipped)
-
-    def ready(self) -> list[FileVerdict]:
-        """Take out the verdicts that nothing before them waits for."""
-        done = []
-        while self.waiting and self.waiting[0].verdict is not None:
-            verdict = self.waiting.popleft().verdict
-            if verdict is not None:
-                done.append(verdict)
-        return done
-
-
 def first_file(paths: Iterable[str], settings: Settings) -> SourceFile | None:
     """The first file that `ingest_paths` will read; None when there is none or it cannot be read. Blocks."""
-    try:
-        found = next((found for found in find_files(paths) if isinstance(found, LocalFile)), None)
-        return read_file(found, _limit(settings)) if found is not None else None
-    except UnreadableFileError:
-        return None
+    return local_fetching.first_file(paths, _limit(settings))
 
 
 async def ingest_paths(
@@ -181,48 +47,49 @@ async def ingest_paths(
 
     What was ingested before a cancellation stays. `audience` and `asker` as in `Ingestion.ingest`.
     """
-    run = _Run(app, paths)
-    by = await asyncio.to_thread(operator_name)
-    verdicts: list[FileVerdict] = []
-
-    def tell_ready() -> None:
-        for verdict in run.ready():
-            verdicts.append(verdict)
-            watcher.verdict(verdict)
-
-    made = app.ingestion.ingest_many(
-        run.sources(),
+    run = IngestionRun(
+        app.ingestion,
+        local_fetching.read_paths(paths, _limit(app.settings)),
         audience=audience,
-        by=by,
         asker=asker,
-        report=lambda source, step: watcher.progress(source.name, step),
+        by=await asyncio.to_thread(operator_name),
+        report=lambda progress: watcher.progress(progress.name, progress),
     )
-    async with aclosing(made) as made:
-        async for verdict in made:
-            run.place(verdict)
-            tell_ready()
-    tell_ready()
-    if any(verdict.verdict.outcome in {Outcome.INDEXED, Outcome.REPLACED, Outcome.PARTLY} for verdict in verdicts):
+    told: list[FileVerdict] = []
+    async with aclosing(run.verdicts()) as verdicts:
+        async for verdict in verdicts:
+            told.append(verdict)
+            watcher.verdict(verdict)
+    if any(verdict.verdict.outcome in CHANGES for verdict in told):
         await app.store.optimize()
-    return verdicts
+    return told
+
+
+def verdict_line(item: FileVerdict) -> str:
+    """The verdict, the title, what it holds, and why; safe to print."""
+    verdict = replace(item.verdict, title=safe_line(item.verdict.title, 80), reason=safe(item.verdict.reason))
+    return f"{verdict_word(item):<9}  {verdict_text(replace(item, name=safe_line(item.name), verdict=verdict))}"
+
+
+def verdict_dict(item: FileVerdict) -> dict[str, Any]:
+    """For `--json`."""
+    verdict = item.verdict
+    return {
+        "verdict": SKIPPED if item.skipped else str(verdict.outcome),
+        "reason": verdict.reason,
+        "title": verdict.title,
+        "uri": verdict.uri,
+        "pages": verdict.pages,
+        "chunks": verdict.chunks,
+        "language": verdict.language,
+        "document": verdict.document_id,
+        "seconds": round(verdict.seconds, 3),
+    }
 
 
 def _limit(settings: Settings) -> int:
     """Bytes of the largest file."""
     return settings.max_file_megabytes * 1024 * 1024
-
-
-def summary(verdicts: Iterable[FileVerdict]) -> str:
-    """How many of what, in a line."""
-    counts: dict[str, int] = {}
-    for verdict in verdicts:
-        word = SKIPPED if verdict.skipped else _WORDS[verdict.verdict.outcome]
-        counts[word] = counts.get(word, 0) + 1
-    total = _count(sum(counts.values()), "file")
-    if not counts:
-        return "No files: the folder holds none that could be ingested."
-    order = [*_WORDS.values(), SKIPPED]
-    return f"{total}: " + ", ".join(f"{counts[word]} {word}" for word in order if word in counts) + "."
 
 
 async def count_gone(app: App, paths: Iterable[str], asker: Audience | None = None) -> int:
@@ -242,21 +109,6 @@ def told_gone(count: int, command: str) -> str:
     if count == 1:
         return f"1 document in the library comes from a file that is no longer there; {command} removes it."
     return f"{count:,} documents in the library come from files that are no longer there; {command} removes them."
-
-
-def _is_named(name: str, reason: str) -> bool:
-    """Whether the sentence names the file; a name like a word (`a`, `link`) can stand in it by chance."""
-    found = re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", reason)
-    return "." in name.strip(".") and found is not None
-
-
-def _unread(name: str, uri: str, reason: str, *, skipped: bool = False, seconds: float = 0.0) -> FileVerdict:
-    verdict = Verdict(outcome=Outcome.REFUSED, uri=uri, title=name, reason=reason, seconds=seconds)
-    return FileVerdict(name=name, verdict=verdict, skipped=skipped)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def operator_name() -> str:

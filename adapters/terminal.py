@@ -18,12 +18,13 @@ from adapters.answering import as_json, collect, show
 from adapters.background import BackgroundLoop
 from adapters.circles import asked_by
 from adapters.cli.progress import IngestionDisplay
-from adapters.ingesting import count_gone, ingest_paths, summary, told_gone
+from adapters.ingesting import count_gone, ingest_paths, told_gone
 from adapters.listing import document_line
 from adapters.printing import print_json_line, safe, safe_line, say, tell, typed
 from bot.app import open_app
 from bot.errors import BotError
 from bot.types import Abstained, Answered, Conversation, Question, Turn
+from bot.wording import verdict_summary
 from retrieval.errors import RetrievalError
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class _Chat:
     def _ingest(self, path: str) -> None:
         with IngestionDisplay(results=False) as display:
             verdicts = self.loop.run(ingest_paths(self.app, [path], None, display, self.audience))
-        tell(summary(verdicts))
+        tell(verdict_summary(verdicts))
         gone = self.loop.run(count_gone(self.app, [path], self.audience))
         if gone:
             tell(told_gone(gone, "/forget"))

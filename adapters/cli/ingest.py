@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from adapters.circles import shown_to
 from adapters.cli.progress import IngestionDisplay
 from adapters.cli.running import ANSWERED, FAILED, Options
-from adapters.ingesting import count_gone, first_file, ingest_paths, summary, told_gone
+from adapters.ingesting import count_gone, first_file, ingest_paths, told_gone, verdict_dict
 from adapters.printing import print_json, say, tell
 from bot.app import open_app
+from bot.wording import verdict_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +26,9 @@ async def ingest(settings: Settings, options: Options, paths: Sequence[str], cir
             verdicts = await ingest_paths(app, paths, audience, display)
             gone = await count_gone(app, paths)
     if options.json:
-        print_json([verdict.as_dict() for verdict in verdicts])
+        print_json([verdict_dict(verdict) for verdict in verdicts])
     else:
-        say(summary(verdicts))
+        say(verdict_summary(verdicts))
     if gone:
         (tell if options.json else say)(told_gone(gone, "`footnote forget`"))
     return FAILED if any(verdict.failed for verdict in verdicts) else ANSWERED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Self
 
+from adapters.ingesting import verdict_line
 from adapters.printing import console, safe_line, say
 from retrieval.verdicts import Step
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from adapters.ingesting import FileVerdict
+    from bot.results import FileVerdict, JobProgress
     from retrieval.verdicts import Progress
 
 
@@ -60,7 +61,7 @@ class IngestionDisplay:
         """Tell of something that takes long."""
         self._console.print(sentence, soft_wrap=True)
 
-    def progress(self, name: str, progress: Progress) -> None:
+    def progress(self, name: str, progress: Progress | JobProgress) -> None:
         """Move the bar."""
         pages = f", {progress.pages} pages" if progress.pages is not None else ""
         embedding = progress.step is Step.EMBEDDING
@@ -76,7 +77,7 @@ class IngestionDisplay:
     def verdict(self, verdict: FileVerdict) -> None:
         """Tell what became of a file."""
         self._bar.update(self._task, visible=False)
-        self.line(verdict.as_line())
+        self.line(verdict_line(verdict))
 
     def line(self, text: str) -> None:
         """Print a line above the bar. The text has to be safe."""

@@ -78,7 +78,7 @@ class Jobs:
             state: Where the jobs are kept.
             ingestion: What a worker in this process ingests with.
             store: The library it goes into.
-            fetchers: By kind of platform, what stands before the first colon of its name.
+            fetchers: By the platform's name, or by its kind, which is what stands before the first colon of the name.
             limits: The bounds.
             redis_url: The Redis of a shared state, for the queue; leave it out where the state is in this process.
             namespace: What the queue's keys begin with.
@@ -101,6 +101,8 @@ class Jobs:
         self._stopping: asyncio.Event | None = None
         self._putting_back = False
         self._served: dict[bool, tuple[float, bool]] = {}
+        self.needed = asyncio.Event()
+        """Set once a job was begun from this process: from then on it is worth running a worker."""
 
     # ------------------------------------------------------------------------------------------------ asking
     async def start(self, request: JobRequest) -> JobReport:
@@ -113,6 +115,7 @@ class Jobs:
             return known
         if known is None and await self._records.count_open() >= MOST_OPEN:
             return JobReport(id=request.id, state=JobState.FAILED, reason=_TOO_MANY)
+        self.needed.set()
         local = platform_kind(request.platform) == LOCAL
         await self._records.create(request, host=self._host if local else "")
         await self._records.note_open(request)
@@ -122,6 +125,10 @@ class Jobs:
     async def report(self, job: JobId) -> JobReport | None:
         """The job as it is; None when there is none, or none that can be read. Raises StateError."""
         return await self._report(job, [])
+
+    async def any_open(self) -> bool:
+        """Whether there are jobs that are not over. Raises StateError."""
+        return await self._records.count_open() > 0
 
     async def watch(self, job: JobId) -> AsyncGenerator[JobReport]:
         """The job as it is now, then each change, at most every `POLL` seconds; ends after one that is over.
@@ -323,7 +330,8 @@ class Jobs:
         if record is None or record.state.is_over:
             await self._records.note_over(job)
             return None
-        fetcher = self._fetchers.get(platform_kind(record.request.platform))
+        platform = record.request.platform
+        fetcher = self._fetchers.get(platform) or self._fetchers.get(platform_kind(platform))
         if fetcher is None and self._state.shared:
             return _ELSEWHERE
         attempt = await self._records.begin(job, self._limits.lease_seconds)

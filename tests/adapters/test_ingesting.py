@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING
 import pytest
 from fakes.desk import open_desk
 
-from adapters.ingesting import FileVerdict, count_gone, first_file, ingest_paths
+from adapters.ingesting import count_gone, first_file, ingest_paths, verdict_dict, verdict_line
 from bot.app import App
 from bot.library import Library
 from bot.settings import load_settings
 from retrieval.types import PUBLIC, Audience
+from retrieval.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from retrieval.verdicts import Progress
+    from bot.results import FileVerdict, JobProgress
 
 TEAM = Audience.of("hr")
 
 
 class Silent:
-    def progress(self, name: str, progress: Progress) -> None:
+    def progress(self, name: str, progress: JobProgress) -> None:
         pass
 
     def verdict(self, verdict: FileVerdict) -> None:
@@ -71,7 +72,7 @@ async def test_a_folder_that_is_ingested_again_opens_nothing(app: App, folder: P
     await take(app, folder)
     assert await shown(app) == {"Travel"}
     (folder / "pay.md").write_text("# Pay bands\n\nBand eight earns most.\n", encoding="utf-8")
-    assert (await take(app, folder))["pay.md"].word == "replaced"
+    assert verdict_dict((await take(app, folder))["pay.md"])["verdict"] == "replaced"
     assert await shown(app) == {"Travel"}
     await take(app, folder, audience=PUBLIC)
     assert await shown(app) == {"Travel", "Pay bands"}
@@ -81,9 +82,10 @@ async def test_somebody_who_may_not_see_a_document_neither_changes_nor_names_it(
     await take(app, folder / "pay.md", audience=TEAM)
     verdict = (await take(app, folder, asker=PUBLIC))["pay.md"]
     assert verdict.failed
-    assert "Pay bands" not in verdict.as_line()
-    assert "for others" in verdict.as_line()
-    assert (await take(app, folder, asker=Audience.asker("hr")))["pay.md"].word == "unchanged"
+    assert "Pay bands" not in verdict_line(verdict)
+    assert "for others" in verdict_line(verdict)
+    verdict = (await take(app, folder, asker=Audience.asker("hr")))["pay.md"]
+    assert verdict.verdict.outcome is Outcome.UNCHANGED
     assert await shown(app) == {"Travel"}
 
 
@@ -102,7 +104,7 @@ async def test_documents_whose_files_have_gone_are_counted_for_those_who_may_see
 @pytest.mark.parametrize("name", ["a", "A", "link", "a.md"])
 async def test_the_verdict_of_a_link_that_leads_nowhere_keeps_its_name(app: App, folder: Path, name: str) -> None:
     (folder / name).symlink_to("nowhere")
-    line = (await take(app, folder))[name].as_line()
+    line = verdict_line((await take(app, folder))[name])
     assert line.split()[:2] == ["skipped", f"{name}:"]
 
 
@@ -117,7 +119,10 @@ async def test_what_may_not_be_read_in_a_folder_is_refused(app: App, folder: Pat
     verdicts = await take(app, folder, folder / "closed" / "x.md", folder / "half" / "y.md")
     (folder / "closed").chmod(0o700)
     (folder / "half").chmod(0o700)
-    told = {name: (item.word, item.failed, "who owns" in item.verdict.reason) for name, item in verdicts.items()}
+    told = {
+        name: (verdict_dict(item)["verdict"], item.failed, "who owns" in item.verdict.reason)
+        for name, item in verdicts.items()
+    }
     refused = ("refused", True, True)
     assert told == dict.fromkeys(("pay.md", "closed", "x.md", "y.md"), refused) | {
         "travel.md": ("indexed", False, False)
