@@ -249,6 +249,96 @@ _PHRASES: Final[dict[str, dict[str, str]]] = {
         "zh": "此会话中已有 {waiting} 个问题在等待。请在它们得到回答后再问。",
         "ko": "이 스레드에는 이미 {waiting}개의 질문이 기다리고 있습니다. 답변이 끝난 뒤 다시 물어봐 주세요.",
     },
+    "limited_user": {
+        "en": "You have asked {count} questions in the last minute; I can take the next one in {seconds} seconds.",
+        "de": "Du hast in der letzten Minute {count} Fragen gestellt; die nächste kann ich in {seconds} Sekunden annehmen.",
+        "fr": "Vous avez posé {count} questions dans la dernière minute ; je pourrai prendre la suivante dans {seconds} secondes.",
+        "es": "Has hecho {count} preguntas en el último minuto; podré atender la siguiente en {seconds} segundos.",
+        "it": "Hai fatto {count} domande nell'ultimo minuto; potrò accettare la prossima tra {seconds} secondi.",
+        "pt": "Você fez {count} perguntas no último minuto; poderei receber a próxima em {seconds} segundos.",
+        "ja": "この 1 分間に {count} 件の質問をいただきました。次の質問は {seconds} 秒後に受け付けられます。",
+        "zh": "你在过去一分钟内提了 {count} 个问题；{seconds} 秒后我可以接受下一个。",
+        "ko": "지난 1분 동안 질문을 {count}개 하셨습니다. 다음 질문은 {seconds}초 후에 받을 수 있습니다.",
+    },
+    "limited_channel": {
+        "en": "{count} questions were asked in this channel in the last minute; I can take the next one in {seconds} seconds.",
+        "de": "In diesem Kanal wurden in der letzten Minute {count} Fragen gestellt; die nächste kann ich in {seconds} Sekunden "
+        "annehmen.",
+        "fr": "{count} questions ont été posées dans ce canal dans la dernière minute ; je pourrai prendre la suivante dans "
+        "{seconds} secondes.",
+        "es": "En este canal se han hecho {count} preguntas en el último minuto; podré atender la siguiente en {seconds} "
+        "segundos.",
+        "it": "In questo canale sono state fatte {count} domande nell'ultimo minuto; potrò accettare la prossima tra {seconds} "
+        "secondi.",
+        "pt": "Neste canal foram feitas {count} perguntas no último minuto; poderei receber a próxima em {seconds} segundos.",
+        "ja": "このチャンネルでは、この 1 分間に {count} 件の質問がありました。次の質問は {seconds} 秒後に受け付けられます。",
+        "zh": "此频道在过去一分钟内有 {count} 个问题；{seconds} 秒后我可以接受下一个。",
+        "ko": "이 채널에서 지난 1분 동안 질문이 {count}개 있었습니다. 다음 질문은 {seconds}초 후에 받을 수 있습니다.",
+    },
+    "limited_to_one": {
+        "en": "I take one question a minute here; I can take the next one in {seconds} seconds.",
+        "de": "Ich nehme hier eine Frage pro Minute an; die nächste kann ich in {seconds} Sekunden annehmen.",
+        "fr": "Je prends ici une question par minute ; je pourrai prendre la suivante dans {seconds} secondes.",
+        "es": "Aquí atiendo una pregunta por minuto; podré atender la siguiente en {seconds} segundos.",
+        "it": "Qui accetto una domanda al minuto; potrò accettare la prossima tra {seconds} secondi.",
+        "pt": "Aqui recebo uma pergunta por minuto; poderei receber a próxima em {seconds} segundos.",
+        "ja": "ここでは 1 分に 1 件の質問を受け付けています。次の質問は {seconds} 秒後に受け付けられます。",
+        "zh": "我在这里每分钟接受一个问题；{seconds} 秒后我可以接受下一个。",
+        "ko": "여기서는 1분에 질문을 하나씩 받습니다. 다음 질문은 {seconds}초 후에 받을 수 있습니다.",
+    },
+    "refused_workspace": {
+        "en": "I am not set up to answer in this workspace. The person who runs me can allow it.",
+        "de": "In diesem Workspace darf ich nicht antworten. Wer mich betreibt, kann es erlauben.",
+        "fr": "Je ne suis pas configuré pour répondre dans cet espace de travail. La personne qui me gère peut l'autoriser.",
+        "es": "No estoy configurado para responder en este espacio de trabajo. Quien me administra puede permitirlo.",
+        "it": "Non sono abilitato a rispondere in questo spazio di lavoro. Chi mi gestisce può consentirlo.",
+        "pt": "Não estou configurado para responder neste espaço de trabalho. Quem me administra pode permitir isso.",
+        "ja": "このワークスペースでは回答できない設定になっています。管理者が許可すれば回答できます。",
+        "zh": "我没有被设置为在此工作区回答问题。管理员可以开放权限。",
+        "ko": "이 워크스페이스에서는 답하지 않도록 설정되어 있습니다. 운영자가 허용할 수 있습니다.",
+    },
+    "refused_channel": {
+        "en": "I am not set up to answer in this channel. Ask me in another one, or let the person who runs me allow it.",
+        "de": "In diesem Kanal darf ich nicht antworten. Frag mich in einem anderen, oder lass es von meinem Betreiber erlauben.",
+        "fr": "Je ne suis pas configuré pour répondre dans ce canal. Posez votre question dans un autre, ou demandez à la "
+        "personne qui me gère de l'autoriser.",
+        "es": "No estoy configurado para responder en este canal. Pregúntame en otro o pide a quien me administra que lo "
+        "permita.",
+        "it": "Non sono abilitato a rispondere in questo canale. Chiedimi in un altro, o chiedi a chi mi gestisce di "
+        "consentirlo.",
+        "pt": "Não estou configurado para responder neste canal. Pergunte em outro ou peça a quem me administra que permita.",
+        "ja": "このチャンネルでは回答できない設定になっています。別のチャンネルで質問するか、管理者に許可を依頼してください。",
+        "zh": "我没有被设置为在此频道回答问题。请到其他频道提问，或请管理员开放权限。",
+        "ko": "이 채널에서는 답하지 않도록 설정되어 있습니다. 다른 채널에서 물어보시거나 운영자에게 허용을 요청해 주세요.",
+    },
+    "refused_user": {
+        "en": "You are not on the list of people I answer. The person who runs me can add you.",
+        "de": "Du stehst nicht auf der Liste der Leute, denen ich antworte. Wer mich betreibt, kann dich hinzufügen.",
+        "fr": "Vous n'êtes pas sur la liste des personnes à qui je réponds. La personne qui me gère peut vous y ajouter.",
+        "es": "No estás en la lista de personas a las que respondo. Quien me administra puede añadirte.",
+        "it": "Non sei nell'elenco delle persone a cui rispondo. Chi mi gestisce può aggiungerti.",
+        "pt": "Você não está na lista de pessoas a quem respondo. Quem me administra pode adicionar você.",
+        "ja": "あなたは回答の対象者として登録されていません。管理者に追加を依頼してください。",
+        "zh": "你不在我的回答对象名单中。管理员可以把你加进去。",
+        "ko": "제가 답할 수 있는 사람 목록에 등록되어 있지 않습니다. 운영자가 추가할 수 있습니다.",
+    },
+    "refused_size": {
+        "en": "This question has {length} characters, and I read at most {limit}. Shorten it, or give me the text as a document "
+        "with {ingest} and ask about that.",
+        "de": "Diese Frage hat {length} Zeichen, ich lese höchstens {limit}. Kürze sie, oder gib mir den Text mit {ingest} als "
+        "Dokument und frag danach.",
+        "fr": "Cette question compte {length} caractères, et j'en lis au plus {limit}. Raccourcissez-la, ou donnez-moi le texte "
+        "comme document avec {ingest} et interrogez-moi dessus.",
+        "es": "Esta pregunta tiene {length} caracteres y leo como máximo {limit}. Acórtala, o dame el texto como documento con "
+        "{ingest} y pregunta sobre él.",
+        "it": "Questa domanda ha {length} caratteri e ne leggo al massimo {limit}. Accorciala, oppure dammi il testo come "
+        "documento con {ingest} e chiedi di quello.",
+        "pt": "Esta pergunta tem {length} caracteres, e leio no máximo {limit}. Encurte-a ou dê-me o texto como documento com "
+        "{ingest} e pergunte sobre ele.",
+        "ja": "この質問は {length} 文字ありますが、読めるのは {limit} 文字までです。短くするか、{ingest} で文書として渡してから質問してください。",
+        "zh": "这个问题有 {length} 个字符，我最多读 {limit} 个。请缩短它，或用 {ingest} 把内容作为文档交给我，再就它提问。",
+        "ko": "이 질문은 {length}자이고, 저는 최대 {limit}자까지 읽습니다. 줄여 주시거나 {ingest}로 문서로 올린 뒤 물어봐 주세요.",
+    },
     "too_busy": {
         "en": "Too many questions are being answered right now. Ask again in a minute.",
         "de": "Gerade werden zu viele Fragen beantwortet. Frag in einer Minute noch einmal.",
