@@ -99,7 +99,9 @@ async def open_service(
             platforms,
             turns=turns,
             admission=Admission(state, Rules.of(settings, unlimited=unlimited), local),
-            answering=Answering(app.engine, conversations, history, seconds=settings.turn_seconds),
+            answering=Answering(
+                app.engine, conversations, history, seconds=settings.turn_seconds, away=lambda: turns.degraded
+            ),
             commands=Commands(app.library, jobs, history, conversations),
             limits=DispatcherLimits(
                 lease_seconds=settings.lease_seconds,

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+import stamina
 import structlog
 
 from bot.codec import decode, encode
 from bot.conversations import merged
 from bot.dispatcher.turn import Composed
-from bot.errors import MalformedStateError, PlatformError, StateError
+from bot.errors import MalformedStateError, PlatformError, StateError, StateUnavailableError
 from bot.language import question_language
 from bot.messages import Outcome
 from bot.phrases import phrase
@@ -22,7 +23,7 @@ from bot.types import Abstained, Answered, Conversation, Failed, Question, Statu
 from bot.types import Turn as RememberedTurn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from bot.conversations import Conversations
     from bot.dispatcher.posting import Posting
@@ -31,21 +32,41 @@ if TYPE_CHECKING:
     from bot.history import History
     from bot.types import AnswerEvent
 
+T = TypeVar("T")
+
 _THREAD_MESSAGES: Final = 50
 """Messages of the platform's own thread that are looked at."""
 _THREAD_SECONDS: Final = 5.0
 """How long the platform may take to tell them; a rate-limited one is done without."""
 _QUOTE_SECONDS: Final = 30.0
 """How long quoting the best passages may take once the time is up."""
-_SAY_WITHOUT_MEMORY: Final = "no_memory"
+_PATIENCE_SECONDS: Final = 3.0
+"""How long a turn waits for a state that has just gone away; it may only be starting anew."""
 _log = structlog.get_logger(__name__)
 
 
 class Answering:
     """Answers the questions of all platforms from one engine."""
 
-    def __init__(self, engine: AnswerEngine, conversations: Conversations, history: History, *, seconds: float) -> None:
-        """`seconds`: how long a question may take in all; after that the best passages are quoted."""
+    def __init__(
+        self,
+        engine: AnswerEngine,
+        conversations: Conversations,
+        history: History,
+        *,
+        seconds: float,
+        away: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Use these.
+
+        Args:
+            engine: Answers.
+            conversations: Remembers threads.
+            history: Remembers all questions.
+            seconds: How long a question may take in all; after that the best passages are quoted.
+            away: Whether the state is known to be away for longer, so that waiting for it is no use.
+        """
+        self._away = away
         self._engine = engine
         self._conversations = conversations
         self._history = history
@@ -81,7 +102,7 @@ class Answering:
             composed = await self._quote(question, turn.posting)
         if without_memory and composed.answer is not None:
             language = await asyncio.to_thread(question_language, message.text)
-            notice = f"{composed.answer.notice} {phrase(_SAY_WITHOUT_MEMORY, language)}".strip()
+            notice = f"{composed.answer.notice} {phrase('no_memory', language)}".strip()
             composed = replace(composed, answer=replace(composed.answer, notice=notice))
         return composed
 
@@ -100,7 +121,7 @@ class Answering:
         message = turn.message
         lost = False
         try:
-            conversation = await self._conversations.load(message.conversation)
+            conversation = await self._patiently(lambda: self._conversations.load(message.conversation))
         except StateError as error:
             _log.warning("conversation_unreachable", kind=type(error).__name__, exc_info=error)
             conversation, lost = Conversation(id=message.conversation), True
@@ -135,10 +156,19 @@ class Answering:
             return
         try:
             if composed.outcome is not Outcome.FAILED:
-                await self._conversations.append(turn.message.conversation, _remembered(turn, composed))
-            await self._history.record(_entry(turn, composed))
+                remembered = _remembered(turn, composed)
+                await self._patiently(lambda: self._conversations.append(turn.message.conversation, remembered))
+            await self._patiently(lambda: self._history.record(_entry(turn, composed)))
         except StateError as error:
             _log.warning("turn_not_remembered", turn=turn.pending.id, kind=type(error).__name__, exc_info=error)
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Do it; if the state has just gone away, again and again for some seconds."""
+        attempts = 1 if self._away() else 20
+        caller = stamina.AsyncRetryingCaller(
+            attempts=attempts, timeout=_PATIENCE_SECONDS, wait_initial=0.05, wait_max=0.5
+        )
+        return await caller(StateUnavailableError, call)
 
 
 async def _listen(events: AsyncGenerator[AnswerEvent], posting: Posting) -> Composed:
