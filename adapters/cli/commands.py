@@ -266,6 +266,24 @@ def history(  # noqa: PLR0913 - an argument is an option
     run_plain(options, lambda settings: work(settings, options, asked))
 
 
+@app.command(epilog=_examples("worker"))
+def worker(context: typer.Context, *, home: Home = None, json: Json = False) -> None:
+    """Run the ingestions that were asked for on chat platforms, beside the processes that answer there.
+
+    It needs a Redis (REDIS_URL) and a Qdrant server (QDRANT_URL), which it shares with the others; any number of
+    workers may run, each doing FOOTNOTE_JOBS_AT_ONCE ingestions at a time. Without them `footnote run` does it all in
+    one process, and no worker is needed.
+
+    It runs until SIGTERM or Ctrl-C. Ingestions under way may then come to their end for FOOTNOTE_DRAIN_SECONDS; what is
+    not done by then goes back, and the next worker goes on with the documents that are left. The same happens when a
+    worker dies. With FOOTNOTE_LOG_LEVEL=info each ingestion is logged.
+    """
+    from adapters.cli.worker import worker as work
+
+    options = _options(context, home, json=json)
+    run(options, lambda settings: work(settings, options))
+
+
 @app.command(epilog=_examples("documents", "documents --audience hr --json"))
 def documents(
     context: typer.Context,

@@ -60,8 +60,8 @@ class DocketQueue:
             if pause is not None:
                 again.after(timedelta(seconds=pause))
 
-        # It logs every further attempt as an error; the job's record and our own log tell of them.
-        logging.getLogger("docket.dependencies").setLevel(logging.CRITICAL)
+        # It logs further attempts as errors, and every second that Redis is away; our own log tells of both.
+        logging.getLogger("docket").setLevel(logging.CRITICAL)
         stack = AsyncExitStack()
         try:
             if url is None:

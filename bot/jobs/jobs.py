@@ -51,7 +51,7 @@ _FULL: Final = 0.5
 """Seconds until a job is offered again that this process had no place for."""
 _ELSEWHERE: Final = 5.0
 """The same for one that it cannot fetch the documents of."""
-_AFTER_CRASH: Final = 5.0
+_AFTER_CRASH: Final = 2.0
 _GIVING_BACK: Final = 10.0
 """How long jobs that are given back may take to end."""
 _NO_WORKER: Final = "It begins as soon as a worker runs: start one with `footnote worker`"
@@ -100,6 +100,8 @@ class Jobs:
         self._listeners: dict[JobId, list[asyncio.Event]] = {}
         self._stopping: asyncio.Event | None = None
         self._putting_back = False
+        self.finished = 0
+        """Jobs that ended in this process."""
         self._served: dict[bool, tuple[float, bool]] = {}
         self.needed = asyncio.Event()
         """Set once a job was begun from this process: from then on it is worth running a worker."""
@@ -260,7 +262,7 @@ class Jobs:
                         queue.work(stopping, at_once=self._limits.at_once, silence=self._limits.lease_seconds)
                     )
             except StateError:
-                await _set_within(stopping, POLL)
+                await _set_within(stopping, _AFTER_CRASH)
             except Exception as error:  # noqa: BLE001 - a bug must not end the worker for good
                 log_crash(error, new_error_id())
                 await _set_within(stopping, _AFTER_CRASH)
@@ -367,6 +369,7 @@ class Jobs:
             seconds=round(running.seconds, 1),
         )
         if ending is not None and ending.state.is_over:
+            self.finished += 1
             await self._records.note_over(job)
         if running.changed:
             try:
