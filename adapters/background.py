@@ -1,21 +1,24 @@
 """An event loop in a thread of its own, so that the main thread may wait for the keyboard and print.
 
-The main thread gets Ctrl-C as KeyboardInterrupt wherever it waits; what runs in the loop is then cancelled and waited
-for, so that everything is closed in order.
+The main thread gets Ctrl-C as KeyboardInterrupt, and what other signals raise, wherever it waits; what runs in the loop
+is then cancelled and waited for, so that everything is closed in order.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
 T = TypeVar("T")
+E = TypeVar("E")
 
 _LOOK: Final = 0.2
 """Seconds between two looks for Ctrl-C, on systems where it does not interrupt waiting."""
@@ -53,10 +56,32 @@ class BackgroundLoop:
             job.begin()
             while not job.wait(_LOOK):
                 pass
-        except KeyboardInterrupt:
+        except BaseException:
             job.cancel()
             raise
         return job.result()
+
+    def attend(self, work: Coroutine[Any, Any, T], events: queue.SimpleQueue[E | None], take: Callable[[E], None]) -> T:
+        """Run to the end, and meanwhile give `take`, in this thread, what is put into `events`; None only wakes it.
+
+        When `take` raises, and on Ctrl-C, the work is cancelled and waited for.
+        """
+        job = _Job(self._loop, work, lambda: events.put(None))
+        try:
+            job.begin()
+            while not job.wait(0):
+                with contextlib.suppress(queue.Empty):
+                    if (event := events.get(timeout=_LOOK)) is not None:
+                        take(event)
+            drain(events, take)
+        except BaseException:
+            job.cancel()
+            raise
+        return job.result()
+
+    def soon(self, call: Callable[[], object]) -> None:
+        """Call something in the loop, and don't wait for it."""
+        self._loop.call_soon_threadsafe(call)
 
     def stream(self, items: AsyncIterator[T]) -> Iterator[T]:
         """The items as they come. Leaving the iteration, also by Ctrl-C, cancels their making and waits for it."""
@@ -95,6 +120,52 @@ class BackgroundLoop:
         await self._loop.shutdown_asyncgens()
 
 
+class Held(Generic[T]):
+    """An async context manager that is entered and left by one task, which task groups inside it need.
+
+    `value = loop.run(held.enter())`, then `loop.run(held.leave())`, which may be called whatever became of `enter`.
+    """
+
+    def __init__(self, manager: AbstractAsyncContextManager[T]) -> None:
+        self._manager = manager
+        self._leaving = asyncio.Event()
+        self._life: asyncio.Task[None] | None = None
+
+    async def enter(self) -> T:
+        """Enter it. Raises what entering raises; cancelled, it cancels that."""
+        entered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._life = asyncio.create_task(self._live(entered))  # noqa: TID251 - awaited here or in leave()
+        try:
+            either: list[asyncio.Future[Any]] = [self._life, entered]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._life.cancel()
+            await asyncio.wait({self._life})
+            raise
+        if not entered.done():
+            self._life.result()
+        return entered.result()
+
+    async def leave(self) -> None:
+        """Leave it, if it was entered. Raises what leaving raises."""
+        self._leaving.set()
+        if self._life is not None and not self._life.done():
+            await self._life
+
+    async def _live(self, entered: asyncio.Future[T]) -> None:
+        async with self._manager as value:
+            entered.set_result(value)
+            await self._leaving.wait()
+
+
+def drain(events: queue.SimpleQueue[E | None], take: Callable[[E], None]) -> None:
+    """Give `take` what is there."""
+    with contextlib.suppress(queue.Empty):
+        while True:
+            if (event := events.get_nowait()) is not None:
+                take(event)
+
+
 class _End:
     """Comes after the last item."""
 
@@ -105,9 +176,12 @@ class _Job(Generic[T]):
     Ctrl-C can come between any two lines of that thread: `begin` belongs inside the `try` whose end is `cancel`.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], ended: Callable[[], None] = lambda: None
+    ) -> None:
         self._loop = loop
         self._work = work
+        self._ended = ended
         self._task: asyncio.Task[T] | None = None
         self._finished = threading.Event()
 
@@ -117,7 +191,11 @@ class _Job(Generic[T]):
 
     def _start(self) -> None:
         self._task = self._loop.create_task(self._work)
-        self._task.add_done_callback(lambda _: self._finished.set())
+        self._task.add_done_callback(lambda _: self._finish())
+
+    def _finish(self) -> None:
+        self._finished.set()
+        self._ended()
 
     def wait(self, seconds: float) -> bool:
         """Wait at most so long; whether it is over."""
