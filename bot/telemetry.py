@@ -16,6 +16,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import stamina.instrumentation
 import structlog
 from typing_extensions import override
 
@@ -60,12 +61,18 @@ def configure_logging(level: str, *, texts: bool = False, file: Path | None = No
         logger_factory=lambda *_: logging.getLogger(_OURS) if to_file else structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
+    stamina.instrumentation.set_on_retry_hooks([_log_retry])
     # Libraries speak up from warnings on, and may quote requests: without `texts`, only who spoke and where.
     line = "%(asctime)s %(levelname)s %(name)s " + ("%(message)s" if texts else "%(filename)s:%(lineno)d")
     handler = _LogFile(file) if file is not None and to_file else logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter(line))
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
     logging.getLogger(_OURS).setLevel(number)
+
+
+def _log_retry(details: stamina.instrumentation.RetryDetails) -> None:
+    """A retry is told when it did not help, by whoever gives up; stamina's own line would quote what was called."""
+    structlog.get_logger(_OURS).debug("retry", number=details.retry_num, kind=type(details.caused_by).__name__)
 
 
 class _Formatter(logging.Formatter):
