@@ -165,24 +165,26 @@ def _connect(file: Path) -> sqlite3.Connection:
         base.execute("PRAGMA journal_mode = TRUNCATE")
         base.execute("PRAGMA synchronous = FULL")
         version = base.execute("PRAGMA user_version").fetchone()[0]
-        _require_known(version)
+        _require_sound(base, version)
         with base:
             base.execute(
                 "CREATE TABLE IF NOT EXISTS entry"
                 " (key BLOB PRIMARY KEY, kind TEXT NOT NULL, content BLOB NOT NULL, expires_at REAL)"
             )
             base.execute("CREATE INDEX IF NOT EXISTS expiring ON entry (expires_at) WHERE expires_at IS NOT NULL")
-            base.execute(f"PRAGMA user_version = {_VERSION}")
+            if not version:
+                base.execute(f"PRAGMA user_version = {_VERSION}")
     except BaseException:
         base.close()
         raise
     return base
 
 
-def _require_known(version: int) -> None:
-    if version not in {0, _VERSION}:
-        # Of a later Footnote: put aside like one that is damaged.
-        message = "a version that is not known"
+def _require_sound(base: sqlite3.Connection, version: int) -> None:
+    # A file of a later Footnote is put aside like one that is damaged.
+    known = version in {0, _VERSION}
+    if not known or base.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        message = "damaged, or of a version that is not known"
         raise sqlite3.DatabaseError(message)
 
 
