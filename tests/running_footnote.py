@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 COMMAND = Path(sys.executable).with_name("footnote")
-OURS = ("FOOTNOTE_", "ANTHROPIC_", "QDRANT_", "SLACK_", "DISCORD_")
+OURS = ("FOOTNOTE_", "ANTHROPIC_", "QDRANT_", "REDIS_", "SLACK_", "DISCORD_")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from adapters.cli.commands import app
 
-COMMANDS = ("ingest", "ask", "search", "chat", "run", "documents", "forget", "reindex", "eval", "doctor")
+COMMANDS = ("ingest", "ask", "search", "chat", "run", "documents", "history", "forget", "reindex", "eval", "doctor")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -17,7 +17,9 @@ def test_every_command_explains_itself_and_takes_home_and_json(command: str) -> 
     assert {"--home", "--json"} <= set(shown.output.replace(",", " ").split())
 
 
-@pytest.mark.parametrize("command", ["ingest", "ask", "search", "chat", "run", "documents", "forget", "eval"])
+@pytest.mark.parametrize(
+    "command", ["ingest", "ask", "search", "chat", "run", "documents", "history", "forget", "eval"]
+)
 def test_help_gives_examples_on_lines_of_their_own(command: str) -> None:
     lines = CliRunner().invoke(app, [command, "--help"]).output.splitlines()
     examples = lines[next(i for i, line in enumerate(lines) if line.strip() == "Examples:") + 1 :]
