@@ -20,6 +20,7 @@ from bot.errors import StateError
 from bot.history import History
 from bot.jobs import JobLimits, Jobs
 from bot.redis_embedded import EmbeddedState
+from bot.telemetry import log_retries_quietly
 from bot.turns import FallbackTurns, Turns
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ async def open_service(
         unlimited: No limit of questions per minute unless one is set: the operator's own terminal.
         works: Run jobs in this process too, once there are any.
     """
+    log_retries_quietly()
     settings = app.settings
     # Names this process to whoever looks into the state.
     owner = f"{socket.gethostname()}:{os.getpid()}"

@@ -16,7 +16,6 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import stamina.instrumentation
 import structlog
 from typing_extensions import override
 
@@ -61,7 +60,6 @@ def configure_logging(level: str, *, texts: bool = False, file: Path | None = No
         logger_factory=lambda *_: logging.getLogger(_OURS) if to_file else structlog.PrintLogger(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    stamina.instrumentation.set_on_retry_hooks([_log_retry])
     # Libraries speak up from warnings on, and may quote requests: without `texts`, only who spoke and where.
     line = "%(asctime)s %(levelname)s %(name)s " + ("%(message)s" if texts else "%(filename)s:%(lineno)d")
     handler = _LogFile(file) if file is not None and to_file else logging.StreamHandler(sys.stderr)
@@ -70,9 +68,15 @@ def configure_logging(level: str, *, texts: bool = False, file: Path | None = No
     logging.getLogger(_OURS).setLevel(number)
 
 
-def _log_retry(details: stamina.instrumentation.RetryDetails) -> None:
-    """A retry is told when it did not help, by whoever gives up; stamina's own line would quote what was called."""
-    structlog.get_logger(_OURS).debug("retry", number=details.retry_num, kind=type(details.caused_by).__name__)
+def log_retries_quietly() -> None:
+    """Log a retry in the debug log alone, without what was called: who gives up at last tells of it."""
+    # Takes a tenth of a second to import, which commands that end at once do without.
+    from stamina import instrumentation  # noqa: PLC0415 - see above
+
+    def log_retry(details: instrumentation.RetryDetails) -> None:
+        structlog.get_logger(_OURS).debug("retry", number=details.retry_num, kind=type(details.caused_by).__name__)
+
+    instrumentation.set_on_retry_hooks([log_retry])
 
 
 class _Formatter(logging.Formatter):

@@ -27,7 +27,7 @@ from bot.messages import Message, Outcome, Standing
 from bot.redis_embedded import EmbeddedState
 from bot.redis_server import ServerState
 from bot.settings import load_settings
-from bot.telemetry import configure_logging
+from bot.telemetry import configure_logging, log_retries_quietly
 from bot.turns import FallbackTurns, Turns
 from bot.types import Answer, Answered, Source, Stage, StatusChanged, TextDelta, Timings, Usage
 
@@ -189,6 +189,7 @@ async def dispatching(
 async def serve(port: int, redis_url: str, seconds: float) -> None:
     """Take events from the chat server until it hangs up or SIGTERM comes."""
     configure_logging("error")
+    log_retries_quietly()
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
     platform = SocketPlatform(reader, writer)
     state = await ServerState.open(redis_url, "bench")
