@@ -39,7 +39,8 @@ _MOST_UNTOLD: Final = 10_000
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 """Seconds between two looks whether the state is back."""
-_CLOSE_SECONDS: Final = 5.0
+_CLOSE_SECONDS: Final = 2.0
+"""How long the end of the process may wait for the state."""
 T = TypeVar("T")
 _log = structlog.get_logger(__name__)
 
@@ -80,7 +81,9 @@ class FallbackTurns:
             await self._group.__aexit__(None, None, None)
         if self._untold or self._let_go:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._mend(), _CLOSE_SECONDS)
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    while not await self._mend():  # noqa: ASYNC110 - nobody tells when the state is back
+                        await asyncio.sleep(_FIRST_PAUSE)
 
     # ---- messages -----------------------------------------------------------------------------------------------
 

@@ -69,12 +69,12 @@ class Outage:
         """Say so, once, when it has been away for longer than callers wait."""
         if self._since is not None and not self.degraded and time.monotonic() - self._since >= self._patience:
             self.degraded = True
-            _log.warning("state_away", advice="turns are claimed in this process alone until it is back")
+            _log.warning("turns_degraded", advice="messages are claimed in this process alone until the state is back")
 
     def end(self) -> None:
         """The state is back."""
         if self._since is not None and self.degraded:
-            _log.warning("state_back", seconds=round(time.monotonic() - self._since, 1))
+            _log.warning("turns_restored", seconds=round(time.monotonic() - self._since, 1))
         self._since = None
         self.degraded = False
         self._over.set()

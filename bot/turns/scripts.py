@@ -64,17 +64,19 @@ for _, old in ipairs(redis.call('ZRANGEBYSCORE', ended, '-inf', NOW, 'LIMIT', 0,
   redis.call('HDEL', book, old .. ':names', old .. ':outcome')
   redis.call('ZREM', ended, old)
 end
+-- Whether turns wait in the lane and nobody is there to answer them.
+local idle = redis.call('EXISTS', lease) == 0 and redis.call('LLEN', line) > 0 and 1 or 0
 local known = known_by(8)
 if known then
   register(known, 8)
   extend(remember_ms)
   local outcome = field(known, 'outcome')
-  if outcome then return {'ended', known, outcome} end
-  if field(known, 'claim') ~= token then return {'pending', known, redis.call('EXISTS', lease)} end
+  if outcome then return {'ended', known, idle, outcome} end
+  if field(known, 'claim') ~= token then return {'pending', known, idle} end
   id = known
 else
   local length = redis.call('LLEN', line)
-  if most > 0 and length >= most then return {'full', length - 1, redis.call('EXISTS', lease)} end
+  if most > 0 and length >= most then return {'full', length - 1, idle} end
   redis.call('HSET', book, id .. ':message', ARGV[7], id .. ':at', NOW, id .. ':claim', token)
   if attempts > 0 then redis.call('HSET', book, id .. ':attempts', attempts) end
   register(id, 8)
@@ -215,7 +217,7 @@ else
   finish(id, outcome, remember_ms)
 end
 extend(remember_ms)
-return {'settled', redis.call('LLEN', line), redis.call('EXISTS', lease)}
+return {'settled', redis.call('EXISTS', lease) == 0 and redis.call('LLEN', line) > 0 and 1 or 0}
 """,
 )
 """KEYS: of the conversation's lane; line and lease of the turn's own. ARGV: token, lease ms, remember ms, turn id,

@@ -88,16 +88,16 @@ class Turns:
                         await self._index.enter(platform, lane)
                 lease = Lease(platform=platform, lane=lane, token=token) if held else None
                 return Claimed(turn_id=TurnId(known.decode()), position=position, lease=lease)
-            case [b"ended", known, outcome]:
-                return Duplicate(turn_id=TurnId(known.decode()), outcome=_outcome(outcome))
-            case [b"pending", known, held]:
-                result: Duplicate | LineFull = Duplicate(turn_id=TurnId(known.decode()), outcome=None)
-            case [_, waiting, held]:
+            case [b"ended", known, idle, outcome]:
+                result: Duplicate | LineFull = Duplicate(turn_id=TurnId(known.decode()), outcome=_outcome(outcome))
+            case [b"pending", known, idle]:
+                result = Duplicate(turn_id=TurnId(known.decode()), outcome=None)
+            case [b"full", waiting, idle]:
                 result = LineFull(waiting=waiting)
             case _:
                 raise _malformed(reply)
-        if not held:
-            # Entering the lane has put off the next look at it, and nobody runs it.
+        if idle:
+            # Entering the lane has put off the next look at it.
             await self._offer(platform, lane)
         return result
 
@@ -182,8 +182,8 @@ class Turns:
         about = (token, self._lease_ms, self._remember_ms, message.turn_id, encode(message), outcome or "")
         keys = [*self._keys(lane), *self._keys(own)[2:]]
         match await self._state.run(scripts.SETTLE, keys, (*about, *_names(message))):
-            case [b"settled", waiting, held]:
-                if waiting and not held:
+            case [b"settled", idle]:
+                if idle:
                     await self._offer(message.platform, lane)
                 return Lease(platform=message.platform, lane=own, token=token) if outcome is None else None
         return None

@@ -419,6 +419,11 @@ async def test_a_delivery_that_is_refused_does_not_hide_an_abandoned_lane(state:
     assert await turns.abandoned("test") == [lease.lane]
     assert isinstance(await turns.claim(asked("2")), Duplicate)
     assert await turns.abandoned("test") == [lease.lane]
+    lease = await _taken(turns, lease.lane)
+    await turns.complete(lease, asked("1").turn_id, Outcome.ANSWERED)
+    await expire(turns, lease)
+    assert await turns.claim(asked("1")) == Duplicate(turn_id=asked("1").turn_id, outcome=Outcome.ANSWERED)
+    assert await turns.abandoned("test") == [lease.lane]
 
 
 async def test_hundreds_of_lanes_are_all_found(state: State) -> None:
@@ -586,6 +591,7 @@ async def test_settling_takes_back_a_claim_that_had_no_answer(state: State) -> N
     await turns.claim(asked("1"), token=token)  # its answer does not arrive
     await claimed(other, asked("2"))
     await turns.settle(asked("1"), token, Outcome.ANSWERED)
+    assert await state.lrange(turns._keys("|test:T1:C1:1")[2], 0, -1) == [asked("2").turn_id.encode()]
     (lane,) = await other.abandoned("test")
     assert (await begun(other, await _taken(other, lane))).id == asked("2").turn_id
 
@@ -601,24 +607,28 @@ async def test_settling_ends_what_another_process_has_begun(state: State) -> Non
     assert await other.begin(lease) is None
 
 
-async def test_a_turn_that_is_under_way_elsewhere_is_found_when_its_process_dies(state: State) -> None:
+@pytest.mark.parametrize("ran_after_all", [False, True])
+async def test_a_turn_that_is_under_way_elsewhere_is_found_when_its_process_dies(
+    state: State,
+    ran_after_all: bool,  # noqa: FBT001
+) -> None:
     turns, other = of(state), of(state, "other")
-    for token in (turns.new_token(), turns.new_token()):
-        message = asked(token)
-        if token.endswith("0"):
-            await turns.claim(message, token=token)
-        lease = await turns.settle(message, token, None)
-        assert lease is not None
-        assert await turns.settle(message, token, None) == lease
-        await turns.renew(lease)
-        assert await other.claim(message) == Duplicate(turn_id=message.turn_id, outcome=None)
-        assert await other.take("test", lease.lane) is None
-        await expire(turns, lease)
-        pending = await begun(other, await _taken(other, (await abandoned(other))[0]))
-        assert (pending.message, pending.attempts) == (message, 2)
-        assert await turns.settle(message, turns.new_token(), None) is None
-        await turns.settle(message, token, Outcome.ANSWERED)
-        assert await other.outcome(message) is Outcome.ANSWERED
+    message, token = asked("1"), turns.new_token()
+    if ran_after_all:
+        await turns.claim(message, token=token)
+    lease = await turns.settle(message, token, None)
+    assert lease is not None
+    assert await turns.settle(message, token, None) == lease
+    await turns.renew(lease)
+    assert await other.claim(message) == Duplicate(turn_id=message.turn_id, outcome=None)
+    assert await abandoned(other) == []
+    await expire(turns, lease)
+    assert await abandoned(other) == [lease.lane]
+    pending = await begun(other, await _taken(other, lease.lane))
+    assert (pending.message, pending.attempts) == (message, 2)
+    assert await turns.settle(message, turns.new_token(), None) is None
+    await turns.settle(message, token, Outcome.ANSWERED)
+    assert await other.outcome(message) is Outcome.ANSWERED
 
 
 async def test_claiming_again_restores_what_the_state_has_lost(turns: Turns) -> None:

@@ -36,9 +36,9 @@ PICK = st.integers(0, 1_000)
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
     # The ids of messages are among the keys of others.
-    name = draw(st.sampled_from("abcdef"))
-    keys = draw(st.lists(st.sampled_from("abcdefxyz"), max_size=3, unique=True))
-    return asked(name, *keys, conversation=draw(st.sampled_from(["c1", "c2"])))
+    name = draw(st.sampled_from("abcdefghijkl"))
+    keys = draw(st.one_of(st.just([]), st.lists(st.sampled_from("abcdefghijklxyz"), max_size=2, unique=True)))
+    return asked(name, *keys, conversation=draw(st.sampled_from(["c1", "c1", "c2"])))
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Machine(RuleBasedStateMachine):
 
     # ---- messages ----
 
-    @rule(owner=OWNERS, message=messages(), alone=st.booleans(), lost=st.booleans())
+    @rule(owner=OWNERS, message=messages(), alone=st.sampled_from([False, False, True]), lost=st.booleans())
     def claim(self, owner: int, message: Message, alone: bool, lost: bool) -> None:  # noqa: FBT001
         turns, model = self.processes[owner], self.model
         token, lane = turns.new_token(), turns.lane(message, alone=alone)
@@ -140,6 +140,13 @@ class Machine(RuleBasedStateMachine):
         else:
             assert withdrawn == (self.model.turns[known].answer is None)
             self.model.turns[known].withdrawn = True
+
+    @rule(owner=OWNERS, pick=PICK)
+    def withdraw_one_in_line(self, owner: int, pick: int) -> None:
+        if waiting := [turn_id for line in self.model.lines.values() for turn_id in line]:
+            turn = self.model.turns[waiting[pick % len(waiting)]]
+            assert self.run(self.processes[owner].withdraw(turn.message)) == (turn.answer is None)
+            turn.withdrawn = True
 
     @rule(owner=OWNERS, message=messages())
     def outcome(self, owner: int, message: Message) -> None:
@@ -214,11 +221,11 @@ class Machine(RuleBasedStateMachine):
         if chosen is None or not (line := self.model.lines[chosen[0].lane]):
             return
         lease, holds = chosen
+        turn = self.model.turns[line[0]]
         kept = self.fenced(self.processes[owner].keep(lease, line[0], answer), holds=holds)
         if holds:
-            assert kept is not self.model.turns[line[0]].withdrawn
-            if kept:
-                self.model.turns[line[0]].answer = answer
+            assert kept is not turn.withdrawn
+            turn.answer = answer if kept else turn.answer
 
     @rule(owner=OWNERS, pick=PICK, outcome=OUTCOMES)
     def complete(self, owner: int, pick: int, outcome: Outcome) -> None:
