@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from bot import redis_embedded
+from bot import redis_keeping
 from bot.errors import StateError, StateMisconfiguredError
 from bot.ports import Script
 from bot.redis_embedded import EmbeddedState
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bot.ports import State
+    from bot.redis_keeping import Keeper
 
 PUSH = Script(name="push", text="return redis.call('RPUSH', KEYS[1], ARGV[1])")
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +53,11 @@ async def until(true: Callable[[], bool], within: float = 20.0) -> None:
 def value_of(folder: Path, key: str) -> bytes | None:
     kept = read_only(folder).get(key.encode())
     return kept.content if kept is not None and isinstance(kept.content, bytes) else None
+
+
+def keeper(state: EmbeddedState) -> Keeper:
+    assert state._keeper is not None
+    return state._keeper
 
 
 async def fill(state: State) -> None:
@@ -156,11 +162,11 @@ async def test_what_a_failing_script_wrote_is_kept_as_well(folder: Path) -> None
 async def test_reading_changes_nothing(folder: Path) -> None:
     state = await EmbeddedState.open(folder)
     await fill(state)
-    await state._save()
-    state._changed.clear()
+    await keeper(state)._save()
+    keeper(state)._changed.clear()
     await contents(state)
-    assert not state._dirty
-    assert not state._changed.is_set()
+    assert not keeper(state)._dirty
+    assert not keeper(state)._changed.is_set()
     await state.close()
 
 
@@ -177,6 +183,7 @@ async def test_a_process_that_is_killed_loses_no_more_than_the_last_second(folde
 import asyncio, sys
 from pathlib import Path
 from bot.redis_embedded import EmbeddedState
+from bot.redis_keeping import Keeper
 async def main():
     state = await EmbeddedState.open(Path(sys.argv[1]))
     for number in range(10**9):
@@ -227,7 +234,7 @@ async def test_it_can_be_read_beside_the_process_that_uses_it(folder: Path) -> N
     assert not folder.exists()
     state = await EmbeddedState.open(folder)
     await fill(state)
-    await state._save()
+    await keeper(state)._save()
     view = await EmbeddedState.read(folder)
     assert await contents(view) == FULL
     await view.set(view.key("a", "mine"), "x")
@@ -323,20 +330,19 @@ async def test_a_folder_that_cannot_be_used_is_a_sentence(folder: Path, what: st
 async def test_when_it_cannot_be_written_it_is_told_and_tried_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_embedded, "SAVE_EVERY", 0.05)
+    monkeypatch.setattr(redis_keeping, "SAVE_EVERY", 0.05)
     state = await EmbeddedState.open(folder)
-    assert state._file is not None
     await state.set(state.key("a"), "before")
-    await state._save()
+    await keeper(state)._save()
     # As a full disk does it: the file may not grow.
-    state._file._base.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]  # it is open
+    keeper(state)._file._base.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]  # it is open
     with capture_logs() as logs:
         await state.set(state.key("b"), "x" * 100_000)
         await until(lambda: any(line["event"] == "state_not_saved" for line in logs))
         await state.set(state.key("a"), "after")
         assert await state.get(state.key("b")) == b"x" * 100_000
         assert value_of(folder, state.key("a")) == b"before"
-        state._file._base.execute("PRAGMA max_page_count = 1000000")  # type: ignore[union-attr]  # it is open
+        keeper(state)._file._base.execute("PRAGMA max_page_count = 1000000")  # type: ignore[union-attr]  # it is open
         await until(lambda: value_of(folder, state.key("a")) == b"after")
         assert value_of(folder, state.key("b")) == b"x" * 100_000
         await until(lambda: any(line["event"] == "state_saved_again" for line in logs))
@@ -345,8 +351,7 @@ async def test_when_it_cannot_be_written_it_is_told_and_tried_again(
 
 async def test_closing_tells_of_what_cannot_be_written_and_frees_the_folder(folder: Path) -> None:
     state = await EmbeddedState.open(folder)
-    assert state._file is not None
-    state._file._base.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]  # it is open
+    keeper(state)._file._base.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]  # it is open
     await state.set(state.key("b"), "x" * 100_000)
     with capture_logs() as logs:
         await state.close()
