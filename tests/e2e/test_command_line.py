@@ -14,7 +14,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.timeout(400)  # several processes, each of which may load the model
-COMMANDS = ("ingest", "ask", "search", "chat", "run", "worker", "documents", "history", "forget", "reindex", "eval", "doctor")
+COMMANDS = (
+    "ingest",
+    "ask",
+    "search",
+    "chat",
+    "run",
+    "worker",
+    "documents",
+    "history",
+    "forget",
+    "reindex",
+    "eval",
+    "doctor",
+)
 
 
 def test_help_names_every_command_and_loads_nothing_heavy(tmp_path: Path) -> None:
