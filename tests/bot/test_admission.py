@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 from fakes.asking import asking, person
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.admission import Admission, Refusal, Rules
@@ -181,7 +181,7 @@ class Model:
         if any(entry[3] == name for entry in inside):
             return "", 0
         found = [("", 0)]
-        for limit, place, wanted, most in (("user", 1, user, 3), ("channel", 2, channel, 5)):
+        for limit, place, wanted, most in (("user", 1, user, 2), ("channel", 2, channel, 3)):
             times = sorted(entry[0] for entry in inside if entry[place] == wanted)
             if len(times) >= most:
                 found.append((limit, times[-most] + 60_000 - now))
@@ -194,7 +194,7 @@ class Model:
 STEPS = st.lists(
     st.tuples(
         st.sampled_from([0, 1, 500, 7_000, 20_000, 59_999, 60_000]) | st.integers(0, 90_000),
-        st.sampled_from(["U1", "U2", "U3"]),
+        st.sampled_from(["U1", "U2"]),
         st.sampled_from(["C1", "C2"]),
         st.none() | st.integers(0, 5),  # the message that came so many steps before, once more
     ),
@@ -203,13 +203,14 @@ STEPS = st.lists(
 
 
 @given(STEPS)
+@example([(0, "U1", "C1", None), (1, "U1", "C1", None), (59_998, "U1", "C1", None), (1, "U1", "C1", None)])
 @settings(max_examples=150, deadline=None)
 def test_windows_slide_as_the_model_says(steps: list[tuple[int, str, str, int | None]]) -> None:
     async def run() -> None:
         clock, model, sent = Clock(), Model(), []
         with mock.patch("bot.redis_embedded.time", clock):
             state = await EmbeddedState.open(None)
-            admission = Admission(state, rules(), state)
+            admission = Admission(state, rules(user_questions=2, channel_questions=3), state)
             now = 0
             for later, user, channel, again in steps:
                 now += later
@@ -227,6 +228,24 @@ def test_windows_slide_as_the_model_says(steps: list[tuple[int, str, str, int | 
             await state.close()
 
     asyncio.run(run())
+
+
+async def test_under_a_smaller_limit_the_waiting_time_is_still_true() -> None:
+    clock = Clock()
+    with mock.patch("bot.redis_embedded.time", clock):
+        state = await EmbeddedState.open(None)
+        for _ in range(3):
+            assert await Admission(state, rules(), state).limit(asking()) is None
+            clock.now += 10.000_1
+        smaller = Admission(state, rules(user_questions=2), state)
+        refusal = await smaller.limit(asking())
+        assert refusal is not None
+        assert "asked 3 questions in the last minute; I can take the next one in 40 seconds" in refusal.text
+        clock.now += 39.9
+        assert await smaller.limit(asking()) is not None
+        clock.now += 0.2
+        assert await smaller.limit(asking()) is None
+        await state.close()
 
 
 @pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
