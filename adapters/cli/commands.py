@@ -167,16 +167,27 @@ def search(
     run(options, lambda settings: work(settings, options, query, limit, audience or []))
 
 
-@app.command(epilog=_examples("chat", "chat --audience hr", "chat < questions.txt"))
-def chat(context: typer.Context, *, audience: Asker = None, home: Home = None, json: Json = False) -> None:
+@app.command(epilog=_examples("chat", "chat --audience hr", "chat --continue", "chat < questions.txt"))
+def chat(
+    context: typer.Context,
+    audience: Asker = None,
+    *,
+    goes_on: Annotated[
+        bool, typer.Option("--continue", help="Go on with the last conversation: follow-ups know what was said.")
+    ] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
     """Ask and follow up in the terminal; /help lists what it understands.
 
-    Questions that are piped in are answered one by one, with --json one JSON object a line.
+    Questions that are piped in are answered one by one, with --json one JSON object a line. What was not answered
+    because the process died is answered at the next start; into a pipe's standard error, so that scripts go on as
+    before. SIGTERM lets the answer under way come to its end, for FOOTNOTE_DRAIN_SECONDS, and exits with 143.
     """
     from adapters.terminal import chat as work
 
     options = _options(context, home, json=json)
-    run_plain(options, lambda settings: work(settings, audience or [], as_json=json))
+    run_plain(options, lambda settings: work(settings, audience or [], as_json=json, goes_on=goes_on))
 
 
 @app.command("run", epilog=_examples("run", "run --first-library docs"))

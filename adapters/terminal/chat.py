@@ -6,9 +6,10 @@ prompt or in mid-answer, and the terminal is never left in a strange state.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import sys
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from adapters.background import BackgroundLoop, Held, drain
 from adapters.circles import asked_by
-from adapters.fetching import fetchers
 from adapters.ingesting import count_gone, told_gone
 from adapters.local_fetching import local_attachment
 from adapters.printing import safe, safe_line, say, tell
@@ -31,15 +31,17 @@ from bot.app import open_app, open_state
 from bot.errors import BotError
 from bot.messages import Author, Message, Outcome
 from bot.results import JobState
-from bot.service import open_service
 from retrieval.errors import RetrievalError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from adapters.terminal.display import TurnDisplay
     from bot.app import App
+    from bot.ports import Fetcher
+    from bot.service import Service
     from bot.settings import Settings
     from retrieval.types import Audience
 
@@ -118,11 +120,13 @@ class _Opened:
 
 @asynccontextmanager
 async def _open(settings: Settings, terminal: TerminalPlatform, audience: Audience) -> AsyncIterator[_Opened]:
-    async with (
-        open_state(settings) as state,
-        open_app(settings, tell) as app,
-        open_service(app, state, [terminal], fetchers(), unlimited=True) as service,
-    ):
+    async with AsyncExitStack() as stack:
+        # What keeps turns takes a second to import: that is done while the model loads.
+        importing = asyncio.get_running_loop().run_in_executor(None, _composition)
+        app = await stack.enter_async_context(open_app(settings, tell))
+        open_service, fetchers = await importing
+        state = await stack.enter_async_context(open_state(settings))
+        service = await stack.enter_async_context(open_service(app, state, [terminal], fetchers(), unlimited=True))
         desk = TurnDesk(dispatcher=service.dispatcher, drain_seconds=settings.drain_seconds)
         thread = Thread(
             state,
@@ -132,6 +136,13 @@ async def _open(settings: Settings, terminal: TerminalPlatform, audience: Audien
             seconds=settings.conversation_days * 86_400,
         )
         yield _Opened(app=app, desk=desk, thread=thread)
+
+
+def _composition() -> tuple[Callable[..., AbstractAsyncContextManager[Service]], Callable[[], dict[str, Fetcher]]]:
+    from adapters.fetching import fetchers  # noqa: PLC0415 - see above
+    from bot.service import open_service  # noqa: PLC0415 - see above
+
+    return open_service, fetchers
 
 
 @dataclass(slots=True, kw_only=True)
