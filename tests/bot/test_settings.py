@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from bot.errors import SettingsError
 from bot.settings import DEFAULT_MODEL, Settings, load_settings
 
-OURS = ("FOOTNOTE_", "ANTHROPIC_", "QDRANT_", "SLACK_", "DISCORD_")
+OURS = ("FOOTNOTE_", "ANTHROPIC_", "QDRANT_", "REDIS_", "SLACK_", "DISCORD_")
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +54,12 @@ BROKEN = [
     ("FOOTNOTE_READ_SECONDS", "soon", "a number"),
     ("FOOTNOTE_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ("FOOTNOTE_LOG_TEXTS", "perhaps", "true or false"),
+    ("REDIS_URL", "localhost:6379", "redis:// or rediss://"),
+    ("REDIS_URL", "http://localhost:6379", "redis:// or rediss://"),
+    ("FOOTNOTE_STATE_NAMESPACE", "a:b", "letters, digits, hyphens or underscores"),
+    ("FOOTNOTE_LEASE_SECONDS", "0.5", "at least 1"),
+    ("FOOTNOTE_HISTORY_DAYS", "-1", "at least 0"),
+    ("FOOTNOTE_METRICS_PORT", "70000", "at most 65535"),
     ("FOOTNOTE_HOME", "~nobody-has-this-name/x", "no such user"),
 ]
 
@@ -92,14 +98,17 @@ def test_secrets_show_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "hush-hush")
     monkeypatch.setenv("QDRANT_URL", "http://ada:hush-hush@localhost:6333")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://ada:hush-hush@localhost:8000")
+    monkeypatch.setenv("REDIS_URL", "redis://ada:hush-hush@localhost")
     settings = load_settings()
     assert settings.anthropic_api_key == SecretStr("hush-hush")
+    assert settings.redis_url == SecretStr("redis://ada:hush-hush@localhost")
     assert "hush" not in repr(settings)
     assert "hush" not in str(settings)
 
 
 def test_errors_hold_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QDRANT_URL", "hush-hush")
+    monkeypatch.setenv("REDIS_URL", "hush-hush")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "hush-hush")
     monkeypatch.setenv("FOOTNOTE_LOG_LEVEL", "hush-hush")
     with pytest.raises(SettingsError) as raised:
@@ -184,3 +193,20 @@ def test_an_address_that_is_none_gets_an_example_of_its_own_server(
     with pytest.raises(SettingsError, match=f"{variable}: it has to be an address such as http://") as caught:
         load_settings()
     assert ("6333" in str(caught.value)) is (variable == "QDRANT_URL")
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss", "redis+cluster", "rediss+cluster", "unix"])
+def test_every_way_to_a_redis_is_an_address(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDIS_URL", f"{scheme}://localhost/0")
+    assert load_settings().redis_url == SecretStr(f"{scheme}://localhost/0")
+
+
+@pytest.mark.parametrize(
+    ("value", "ids"), [("U1", ("U1",)), (" U1 , slack:T1:U2,, ", ("U1", "slack:T1:U2")), (",", ()), ("", ())]
+)
+def test_lists_are_parted_by_commas(value: str, ids: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WORKSPACES", "CHANNELS", "USERS", "BOTS"):
+        monkeypatch.setenv(f"FOOTNOTE_ALLOWED_{name}", value)
+    settings = load_settings()
+    assert settings.allowed_workspaces == settings.allowed_channels == ids
+    assert settings.allowed_users == settings.allowed_bots == ids
