@@ -6,7 +6,6 @@ import json
 from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
 
 from bot.errors import MalformedStateError
 
@@ -18,7 +17,7 @@ def encode(value: object) -> str:
     adapter = _adapter(type(value))
     try:
         return adapter.dump_json(value).decode()
-    except PydanticSerializationError:
+    except ValueError:  # what pydantic raises derives from it
         whole = json.dumps(adapter.dump_python(value, mode="json"), ensure_ascii=False)
         return whole.encode("utf-8", "replace").decode()
 
