@@ -19,6 +19,7 @@ from bot.dispatcher.answering import Answering
 from bot.errors import StateError
 from bot.history import History
 from bot.jobs import JobLimits, Jobs
+from bot.language import question_language
 from bot.redis_embedded import EmbeddedState
 from bot.telemetry import log_retries_quietly
 from bot.turns import FallbackTurns, Turns
@@ -55,8 +56,9 @@ async def open_service(
     platforms: Sequence[ChatPlatform],
     fetchers: Mapping[str, Fetcher],
     *,
-    unlimited: bool = False,
+    at_home: bool = False,
     works: bool = True,
+    ingest_command: str = "/ingest",
 ) -> AsyncIterator[Service]:
     """Answer on these platforms until the block is left; then what is under way comes to its end, for a time.
 
@@ -65,11 +67,18 @@ async def open_service(
         state: Redis, or what stands in for it in this process.
         platforms: Where to answer.
         fetchers: By kind of platform, what brings the documents that are to be ingested.
-        unlimited: No limit of questions per minute unless one is set: the operator's own terminal.
+        at_home: The operator's own terminal: no limit of questions per minute unless one is set, and no allow-lists,
+            which are about the ids of chat platforms.
         works: Run jobs in this process too, once there are any.
+        ingest_command: What refusals name.
     """
     log_retries_quietly()
     settings = app.settings
+    rules = Rules.of(settings, unlimited=at_home)
+    if at_home:
+        rules = replace(rules, workspaces=frozenset(), channels=frozenset(), users=frozenset())
+    # The first call of the language detector takes a third of a second, and admission calls it on the loop.
+    await asyncio.to_thread(question_language, "warm up")
     # Names this process to whoever looks into the state.
     owner = f"{socket.gethostname()}:{os.getpid()}"
     async with AsyncExitStack() as stack:
@@ -100,7 +109,7 @@ async def open_service(
         dispatcher = Dispatcher(
             platforms,
             turns=turns,
-            admission=Admission(state, Rules.of(settings, unlimited=unlimited), local),
+            admission=Admission(state, rules, local, ingest_command=ingest_command),
             answering=Answering(
                 app.engine, conversations, history, seconds=settings.turn_seconds, away=lambda: turns.degraded
             ),

@@ -126,7 +126,7 @@ async def _open(settings: Settings, terminal: TerminalPlatform, audience: Audien
         app = await stack.enter_async_context(open_app(settings, tell))
         open_service, fetchers = await importing
         state = await stack.enter_async_context(open_state(settings))
-        service = await stack.enter_async_context(open_service(app, state, [terminal], fetchers(), unlimited=True))
+        service = await stack.enter_async_context(open_service(app, state, [terminal], fetchers(), at_home=True))
         desk = TurnDesk(dispatcher=service.dispatcher, drain_seconds=settings.drain_seconds)
         thread = Thread(
             state,
