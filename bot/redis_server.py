@@ -185,6 +185,7 @@ class ServerState(State):
         except StateError:
             save = b"?"  # hosted servers do not tell
         return ServerFacts(
+            address=self.address,
             version=str(info.get("redis_version", "unknown")),
             evicts=str(info["maxmemory_policy"]) if evicts else None,
             keeps=bool(info.get("aof_enabled")) or bool(save),
@@ -218,6 +219,8 @@ class ServerState(State):
 class ServerFacts:
     """What `footnote doctor` tells of a server."""
 
+    address: str
+    """Its URL without secrets."""
     version: str
     evicts: str | None
     """The policy by which it throws keys away when its memory is full; None when it does not."""

@@ -140,8 +140,11 @@ def read_only(folder: Path) -> dict[bytes, Kept]:
             return {}
         with closing(sqlite3.connect(file, timeout=_BUSY_SECONDS)) as base:
             return dict(_rows(base))
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.OperationalError) as error:
         raise _unusable(folder) from error
+    except sqlite3.Error as error:
+        message = f"The state in {folder} is damaged. The next start puts the file aside and begins a new one."
+        raise StateMisconfiguredError(message) from error
 
 
 def is_used(folder: Path) -> bool:

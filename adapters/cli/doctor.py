@@ -11,14 +11,15 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from adapters.cli.running import ANSWERED, FAILED, Options
 from adapters.printing import print_json, safe, say, tell
-from bot.app import identity_of, library_folder, open_embedder, open_model, open_store
+from bot.app import identity_of, library_folder, open_embedder, open_model, open_state, open_store, state_folder
 from bot.errors import BotError, ModelMisconfiguredError, ModelUnavailableError, SettingsError
 from bot.home import LOG_FILE, home_problem
 from bot.settings import load_settings
+from bot.state_file import is_used, read_only
 from bot.telemetry import configure_logging, log_crash, new_error_id
 from retrieval.errors import RetrievalError, StoreAbsentError
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from pydantic import AnyHttpUrl
 
+    from bot.redis_server import ServerState
     from bot.settings import Settings
     from retrieval.ports import Embedder
 
@@ -104,6 +106,7 @@ class _Findings:
 
 async def _check_all(settings: Settings, findings: _Findings) -> None:
     await findings.guard("home", lambda: _check_home(settings, findings))
+    await findings.guard("state", lambda: _check_state(settings, findings))
     async with AsyncExitStack() as stack:
         embedder: list[Embedder] = []
         await findings.guard("search model", lambda: _check_embedder(settings, findings, stack, embedder))
@@ -137,6 +140,29 @@ async def _check_home(settings: Settings, findings: _Findings) -> None:
 
     grade, text = await asyncio.to_thread(check)
     findings.add("home", grade, text)
+
+
+async def _check_state(settings: Settings, findings: _Findings) -> None:
+    if settings.redis_url is None:
+        folder = state_folder(settings)
+        if await asyncio.to_thread(is_used, folder):
+            findings.add("state", Grade.OK, f"{folder}, in use by a Footnote that runs.")
+            return
+        await asyncio.to_thread(read_only, folder)  # opening it would put a damaged file aside
+        async with open_state(settings):
+            findings.add("state", Grade.OK, f"{folder}; for several processes, set REDIS_URL.")
+        return
+    async with open_state(settings) as state:
+        facts = await cast("ServerState", state).facts()
+    text = f"Redis {facts.version} at {facts.address} (REDIS_URL)."
+    if facts.evicts is not None:
+        text += (
+            f" It throws away what was kept when its memory is full (maxmemory-policy {facts.evicts}), "
+            "and questions with it; set the policy to noeviction."
+        )
+    if not facts.keeps:
+        text += " It keeps nothing on its disk, so its restart forgets everything; turn on appendonly."
+    findings.add("state", Grade.OK if facts.evicts is None and facts.keeps else Grade.WARN, text)
 
 
 async def _check_embedder(
