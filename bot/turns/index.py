@@ -78,22 +78,23 @@ class LaneIndex:
 
     async def enter(self, platform: str, lane: str) -> None:
         """Have the lane looked at when a lease that begins now would end."""
-        await self._state.run(_ENTER, [self._key(platform)], [lane, self._lease_ms, self._remember_ms])
+        await self._state.run(_ENTER, [self.key(platform)], [lane, self._lease_ms, self._remember_ms])
 
     async def offer(self, platform: str, lane: str) -> None:
         """Have the lane looked at at once."""
-        await self._state.zadd(self._key(platform), {lane: AT_ONCE})
+        await self._state.zadd(self.key(platform), {lane: AT_ONCE})
 
     async def due(self, platform: str) -> dict[str, float]:
         """The lanes that somebody has to look at, the longest due first, with their scores."""
-        reply = await self._state.run(_DUE, [self._key(platform)], [_AT_MOST, self._remember_ms])
+        reply = await self._state.run(_DUE, [self.key(platform)], [_AT_MOST, self._remember_ms])
         return {bytes(lane).decode(): float(score) for lane, score in zip(reply[::2], reply[1::2], strict=True)}
 
     async def looked(self, platform: str, waits: Mapping[str, tuple[float, int]]) -> None:
         """Note what was seen: of each lane its score then, and ms until the next look or -1: nothing is there."""
         args = [value for lane, (score, wait) in waits.items() for value in (lane, score, wait)]
         if args:
-            await self._state.run(_LOOKED, [self._key(platform)], args)
+            await self._state.run(_LOOKED, [self.key(platform)], args)
 
-    def _key(self, platform: str) -> str:
+    def key(self, platform: str) -> str:
+        """Of a platform's set."""
         return self._state.key(platform, "lanes")

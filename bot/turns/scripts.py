@@ -3,7 +3,8 @@
 Keys of a lane (one hash tag, the conversation):
 
     book    hash    name:<digest> → turn id; and of each turn: <id>:names, :message, :at (ms), :claim (the token of the
-                    claim that stored it), :attempts, :answer, :withdrawn; of one that has ended :names and :outcome
+                    claim that stored it), :attempts, :answer, :withdrawn; of one that has ended :names, :outcome and
+                    :by (the token by which its lane was held)
     ended   zset    turn id → when it is forgotten (ms)
     line    list    ids of the turns that have not ended, the one that is being answered first
     lease   string  the holder's token, gone when it expires
@@ -18,9 +19,25 @@ from typing import Final
 
 from bot.ports import Script
 
-_LANE: Final = """
-local book, ended, line, lease = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+_FUNCTIONS: Final = {
+    "field": """
 local function field(id, name) return redis.call('HGET', book, id .. ':' .. name) end
+""",
+    "is_held_by": """
+local function is_held_by(token) return redis.call('GET', lease) == token end
+""",
+    # Whether turns wait in the lane and nobody is there to answer them: 1 or 0.
+    "idle": """
+local function idle() return redis.call('EXISTS', lease) == 0 and redis.call('LLEN', line) > 0 and 1 or 0 end
+""",
+    "extend": """
+local function extend(ms)
+  redis.call('PEXPIRE', book, ms)
+  redis.call('PEXPIRE', ended, ms)
+  redis.call('PEXPIRE', line, ms)
+end
+""",
+    "known_by": """
 local function known_by(first)
   for i = first, #ARGV do
     local id = redis.call('HGET', book, 'name:' .. ARGV[i])
@@ -28,6 +45,9 @@ local function known_by(first)
   end
   return false
 end
+""",
+    # Stops at 64 names of 24 digits: a bound, where a platform has three.
+    "register": """
 local function register(id, first)
   local names = field(id, 'names') or ''
   for i = first, #ARGV do
@@ -38,48 +58,56 @@ local function register(id, first)
   end
   redis.call('HSET', book, id .. ':names', names)
 end
-local function extend(ms)
-  redis.call('PEXPIRE', book, ms)
-  redis.call('PEXPIRE', ended, ms)
-  redis.call('PEXPIRE', line, ms)
-end
-local function finish(id, outcome, ms)
+""",
+    "finish": """
+local function finish(id, outcome, by, ms)
   redis.call('HDEL', book, id .. ':message', id .. ':at', id .. ':claim', id .. ':attempts', id .. ':answer',
     id .. ':withdrawn')
-  redis.call('HSET', book, id .. ':outcome', outcome)
+  redis.call('HSET', book, id .. ':outcome', outcome, id .. ':by', by)
   redis.call('ZADD', ended, NOW + ms, id)
 end
-local function is_held_by(token) return redis.call('GET', lease) == token end
-"""
-"""`register` stops at 64 names of 24 digits: a bound, where a platform has three."""
+""",
+}
 
-CLAIM: Final = Script(
-    name="turns_claim",
-    text=_LANE
-    + """
+
+def _script(name: str, body: str) -> Script:
+    """With the functions that it calls, and no others: the embedded state compiles a script each time."""
+    called = [text for function, text in _FUNCTIONS.items() if f"{function}(" in body]
+    if any("field(" in text for text in called) and _FUNCTIONS["field"] not in called:
+        called.insert(0, _FUNCTIONS["field"])
+    return Script(name=name, text="".join((_KEYS, *called, body)))
+
+
+_KEYS: Final = "local book, ended, line, lease = KEYS[1], KEYS[2], KEYS[3], KEYS[4]"
+
+CLAIM: Final = _script(
+    "turns_claim",
+    """
 local token, lease_ms, remember_ms, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local attempts, id = tonumber(ARGV[5]), ARGV[6]
 for _, old in ipairs(redis.call('ZRANGEBYSCORE', ended, '-inf', NOW, 'LIMIT', 0, 20)) do
   for name in string.gmatch(field(old, 'names') or '', '%x+') do redis.call('HDEL', book, 'name:' .. name) end
-  redis.call('HDEL', book, old .. ':names', old .. ':outcome')
+  redis.call('HDEL', book, old .. ':names', old .. ':outcome', old .. ':by')
   redis.call('ZREM', ended, old)
 end
--- Whether turns wait in the lane and nobody is there to answer them.
-local idle = redis.call('EXISTS', lease) == 0 and redis.call('LLEN', line) > 0 and 1 or 0
-local known = known_by(8)
+if KEYS[5] then
+  redis.call('ZADD', KEYS[5], NOW + tonumber(lease_ms), ARGV[8])
+  redis.call('PEXPIRE', KEYS[5], remember_ms)
+end
+local known = known_by(9)
 if known then
-  register(known, 8)
+  register(known, 9)
   extend(remember_ms)
   local outcome = field(known, 'outcome')
-  if outcome then return {'ended', known, idle, outcome} end
-  if field(known, 'claim') ~= token then return {'pending', known, idle} end
+  if outcome then return {'ended', known, idle(), outcome} end
+  if field(known, 'claim') ~= token then return {'pending', known, idle()} end
   id = known
 else
   local length = redis.call('LLEN', line)
-  if most > 0 and length >= most then return {'full', length - 1, idle} end
+  if most > 0 and length >= most then return {'full', length - 1, idle()} end
   redis.call('HSET', book, id .. ':message', ARGV[7], id .. ':at', NOW, id .. ':claim', token)
   if attempts > 0 then redis.call('HSET', book, id .. ':attempts', attempts) end
-  register(id, 8)
+  register(id, 9)
   redis.call('RPUSH', line, id)
   extend(remember_ms)
 end
@@ -92,12 +120,12 @@ end
 return {'claimed', id, position, is_held_by(token) and 1 or 0}
 """,
 )
-"""ARGV: token, lease ms, remember ms, most in line or 0, attempts so far, turn id, message, digests of its names."""
+"""KEYS: of the lane; and the index of lanes, where it may be in the same step. ARGV: token, lease ms, remember ms, most
+in line or 0, attempts so far, turn id, message, lane, digests of the message's names."""
 
-BEGIN: Final = Script(
-    name="turns_begin",
-    text=_LANE
-    + """
+BEGIN: Final = _script(
+    "turns_begin",
+    """
 if not is_held_by(ARGV[1]) then return {'lost'} end
 local id = redis.call('LINDEX', line, 0)
 while id and field(id, 'outcome') do
@@ -117,10 +145,9 @@ return {'turn', id, field(id, 'message'), attempts, field(id, 'answer'), field(i
 )
 """ARGV: token, lease ms, remember ms."""
 
-RENEW: Final = Script(
-    name="turns_renew",
-    text=_LANE
-    + """
+RENEW: Final = _script(
+    "turns_renew",
+    """
 if not is_held_by(ARGV[1]) then return {'lost'} end
 redis.call('PEXPIRE', lease, ARGV[2])
 extend(ARGV[3])
@@ -129,10 +156,9 @@ return {'renewed'}
 )
 """ARGV: token, lease ms, remember ms."""
 
-KEEP: Final = Script(
-    name="turns_keep",
-    text=_LANE
-    + """
+KEEP: Final = _script(
+    "turns_keep",
+    """
 local id = ARGV[2]
 if not is_held_by(ARGV[1]) then return {'lost'} end
 if not field(id, 'at') or field(id, 'withdrawn') then return {'withdrawn'} end
@@ -142,25 +168,28 @@ return {'kept'}
 )
 """ARGV: token, turn id, answer."""
 
-COMPLETE: Final = Script(
-    name="turns_complete",
-    text=_LANE
-    + """
-local id = ARGV[2]
-if not is_held_by(ARGV[1]) then return {'lost'} end
+COMPLETE: Final = _script(
+    "turns_complete",
+    """
+local token, id = ARGV[1], ARGV[2]
+if not is_held_by(token) then
+  -- It may have been done, and the reply was lost.
+  return {field(id, 'by') == token and 'emptied' or 'lost'}
+end
 if redis.call('LREM', line, 1, id) > 0 and field(id, 'names') and not field(id, 'outcome') then
-  finish(id, ARGV[3], tonumber(ARGV[4]))
+  finish(id, ARGV[3], token, tonumber(ARGV[4]))
 end
 extend(ARGV[4])
-return {'completed'}
+if redis.call('LLEN', line) > 0 then return {'completed'} end
+redis.call('DEL', lease)
+return {'emptied'}
 """,
 )
-"""ARGV: token, turn id, outcome, remember ms."""
+"""ARGV: token, turn id, outcome, remember ms. The last turn of a line lets go of the lane."""
 
-RELEASE: Final = Script(
-    name="turns_release",
-    text=_LANE
-    + """
+RELEASE: Final = _script(
+    "turns_release",
+    """
 if not is_held_by(ARGV[1]) then return {'lost'} end
 redis.call('DEL', lease)
 return {'released', redis.call('LLEN', line)}
@@ -168,10 +197,9 @@ return {'released', redis.call('LLEN', line)}
 )
 """ARGV: token."""
 
-TAKE: Final = Script(
-    name="turns_take",
-    text=_LANE
-    + """
+TAKE: Final = _script(
+    "turns_take",
+    """
 if redis.call('LLEN', line) == 0 then return {'empty'} end
 redis.call('SET', lease, ARGV[1], 'NX', 'PX', ARGV[2])
 if not is_held_by(ARGV[1]) then return {'held'} end
@@ -181,19 +209,17 @@ return {'taken'}
 )
 """ARGV: token, lease ms, remember ms."""
 
-LOOK: Final = Script(
-    name="turns_look",
-    text=_LANE
-    + """
+LOOK: Final = _script(
+    "turns_look",
+    """
 if redis.call('LLEN', line) == 0 then return {'empty'} end
 return {redis.call('EXISTS', lease) == 1 and 'held' or 'abandoned'}
 """,
 )
 
-SETTLE: Final = Script(
-    name="turns_settle",
-    text=_LANE
-    + """
+SETTLE: Final = _script(
+    "turns_settle",
+    """
 local alone_line, alone_lease = KEYS[5], KEYS[6]
 local token, remember_ms, id, outcome = ARGV[1], tonumber(ARGV[3]), ARGV[4], ARGV[6]
 local known = known_by(7)
@@ -214,19 +240,18 @@ if outcome == '' then
 else
   redis.call('LREM', alone_line, 0, id)
   if redis.call('GET', alone_lease) == token then redis.call('DEL', alone_lease) end
-  finish(id, outcome, remember_ms)
+  finish(id, outcome, token, remember_ms)
 end
 extend(remember_ms)
-return {'settled', redis.call('EXISTS', lease) == 0 and redis.call('LLEN', line) > 0 and 1 or 0}
+return {'settled', idle()}
 """,
 )
 """KEYS: of the conversation's lane; line and lease of the turn's own. ARGV: token, lease ms, remember ms, turn id,
 message, outcome or nothing, digests of the message's names."""
 
-WITHDRAW: Final = Script(
-    name="turns_withdraw",
-    text=_LANE
-    + """
+WITHDRAW: Final = _script(
+    "turns_withdraw",
+    """
 local id = known_by(1)
 if not id or not field(id, 'at') then return {'unknown'} end
 redis.call('HSET', book, id .. ':withdrawn', 1)
@@ -235,10 +260,9 @@ return {field(id, 'answer') and 'late' or 'withdrawn'}
 )
 """ARGV: digests of the message's names."""
 
-OUTCOME: Final = Script(
-    name="turns_outcome",
-    text=_LANE
-    + """
+OUTCOME: Final = _script(
+    "turns_outcome",
+    """
 local id = known_by(1)
 return {'outcome', id and field(id, 'outcome') or false}
 """,

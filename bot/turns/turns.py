@@ -57,6 +57,8 @@ class Turns:
         self._lease_ms = max(1, round(lease_seconds * 1000))
         self._remember_ms = max(1, round(remember_seconds * 1000))
         self._max_line = max_line
+        self._emptied: set[str] = set()
+        """Tokens of leases that ended with the last turn in line, until their holder asks for the next one."""
         self._index = LaneIndex(state, lease_ms=self._lease_ms, remember_ms=self._remember_ms)
 
     # ---- messages -----------------------------------------------------------------------------------------------
@@ -76,13 +78,17 @@ class Turns:
         turn_id, platform = message.turn_id, message.platform
         lane = self.lane(message, alone=alone)
         token = token or self.new_token()
+        keys, entered = self._keys(lane), time.monotonic()
+        if self._state.shared:
+            await self._index.enter(platform, lane)
+        else:
+            keys.append(self._index.key(platform))  # no cluster: in one step
         limits = (self._lease_ms, self._remember_ms, 0 if alone else self._max_line + 1, int(again))
-        entered = time.monotonic()
-        await self._index.enter(platform, lane)
-        reply = await self._run(scripts.CLAIM, lane, token, *limits, turn_id, encode(message), *_names(message))
+        stored = (turn_id, encode(message), lane, *_names(message))
+        reply = await self._state.run(scripts.CLAIM, keys, (token, *limits, *stored))
         match reply:
             case [b"claimed", known, position, held]:
-                if time.monotonic() - entered > self._lease_ms / 2000:
+                if self._state.shared and time.monotonic() - entered > self._lease_ms / 2000:
                     # We were slow: the lane may have been seen empty and been taken out.
                     with suppress(StateUnavailableError):
                         await self._index.enter(platform, lane)
@@ -122,7 +128,7 @@ class Turns:
 
         A turn whose message cannot be read is dropped, and ends as failed. Raises LeaseLostError.
         """
-        while True:
+        while lease.token not in self._emptied:
             reply = await self._held(scripts.BEGIN, lease, self._lease_ms, self._remember_ms)
             if reply[0] == b"empty":
                 return None
@@ -131,9 +137,13 @@ class Turns:
             except MalformedStateError as error:
                 _skipped("turn", self._keys(lease.lane)[0], error)
                 await self._complete(lease, reply[1], Outcome.FAILED)
+        self._emptied.discard(lease.token)
+        return None
 
     async def renew(self, lease: Lease) -> None:
         """Hold the lane for another while. Raises LeaseLostError."""
+        if lease.token in self._emptied:
+            return
         await self._held(scripts.RENEW, lease, self._lease_ms, self._remember_ms)
 
     async def keep(self, lease: Lease, turn_id: TurnId, answer: str) -> bool:
@@ -149,11 +159,17 @@ class Turns:
         return bool(reply[0] == b"kept")
 
     async def complete(self, lease: Lease, turn_id: TurnId, outcome: Outcome) -> None:
-        """End a turn: it leaves the line, its text is forgotten, its outcome remembered. Raises LeaseLostError."""
+        """End a turn: it leaves the line, its text is forgotten, its outcome remembered. Raises LeaseLostError.
+
+        With the last one in line the lane is let go; `begin` then says that there is nothing more.
+        """
         await self._complete(lease, turn_id, outcome)
 
     async def release(self, lease: Lease) -> None:
         """Let go of a lane, if it is still ours. What is in line stays there, and others may take it at once."""
+        if lease.token in self._emptied:
+            self._emptied.discard(lease.token)
+            return
         match await self._run(scripts.RELEASE, lease.lane, lease.token):
             case [b"released", waiting] if waiting:
                 await self._offer(lease.platform, lease.lane)
@@ -244,7 +260,9 @@ class Turns:
 
     async def _complete(self, lease: Lease, turn_id: str | bytes, outcome: Outcome) -> None:
         """`turn_id` as it stands in the line, which may be nonsense."""
-        await self._held(scripts.COMPLETE, lease, turn_id, outcome, self._remember_ms)
+        reply = await self._held(scripts.COMPLETE, lease, turn_id, outcome, self._remember_ms)
+        if reply[0] == b"emptied":
+            self._emptied.add(lease.token)
 
     async def _held(self, script: Script, lease: Lease, *args: Value) -> list[Any]:
         """Run a script that only the lane's holder may run."""

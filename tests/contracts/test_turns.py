@@ -343,9 +343,31 @@ async def test_a_new_message_takes_over_a_lane_that_nobody_holds(state: State) -
 async def test_an_empty_or_unknown_lane_cannot_be_taken(turns: Turns) -> None:
     lease = await leased(turns, asked("1"))
     await turns.complete(lease, asked("1").turn_id, Outcome.ANSWERED)
-    await expire(turns, lease)
     assert await turns.take("test", lease.lane) is None
     assert await turns.take("test", "|nowhere") is None
+
+
+async def test_the_last_turn_in_line_lets_go_of_the_lane(state: State) -> None:
+    turns, other = of(state), of(state, "other")
+    lease = await leased(turns, asked("1"))
+    await turns.complete(lease, asked("1").turn_id, Outcome.ANSWERED)
+    next_lease = await leased(other, asked("2"))
+    await turns.renew(lease)  # it has not heard yet that nothing is left
+    await turns.complete(lease, asked("1").turn_id, Outcome.ANSWERED)  # the reply was lost, and it asks again
+    with pytest.raises(LeaseLostError):
+        await turns.keep(lease, asked("2").turn_id, "mine?")
+    with pytest.raises(LeaseLostError):
+        await turns.complete(lease, asked("2").turn_id, Outcome.FAILED)
+    with pytest.raises(LeaseLostError):
+        await other.complete(Lease(platform="test", lane=lease.lane, token="x"), asked("1").turn_id, Outcome.FAILED)
+    assert await turns.begin(lease) is None
+    with pytest.raises(LeaseLostError):
+        await turns.begin(lease)
+    assert (await begun(other, next_lease)).id == asked("2").turn_id
+    await other.complete(next_lease, asked("2").turn_id, Outcome.ANSWERED)
+    await other.release(next_lease)
+    with pytest.raises(LeaseLostError):
+        await other.begin(next_lease)
 
 
 async def test_completing_twice_changes_nothing(turns: Turns) -> None:
@@ -485,7 +507,7 @@ async def test_the_text_is_gone_when_the_turn_has_ended(turns: Turns) -> None:
     await turns.complete(lease, message.turn_id, Outcome.ANSWERED)
     fields = await turns._state.hgetall(book)
     assert not any(b"secret" in value for value in fields.values())
-    assert len(fields) == 3
+    assert len(fields) == 4
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -500,7 +522,7 @@ async def test_every_key_expires(state: State, alone: bool) -> None:  # noqa: FB
     await turns.complete(lease, asked("1").turn_id, Outcome.ANSWERED)
     left = {key: await seconds_left(state, key) for key in keys}
     there = {key: seconds for key, seconds in left.items() if seconds != -2}
-    assert len(there) == (6 if alone else 5)
+    assert len(there) == 5
     assert all(seconds > (0 if ":lease" in key else DAY) for key, seconds in there.items())
 
 

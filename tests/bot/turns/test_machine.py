@@ -11,7 +11,14 @@ import pytest
 from fakes.asked import asked
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from bot.errors import LeaseLostError
 from bot.messages import Outcome, TurnId
@@ -82,8 +89,10 @@ class Machine(RuleBasedStateMachine):
         self.opened = opened
         self.runner = asyncio.Runner()
         self.model = Model()
-        self.leases: list[Lease] = []
-        """All that there ever were, the latest last."""
+        self.leases: list[tuple[Turns, Lease]] = []
+        """All that there ever were, the latest last, and whose they are."""
+        self.emptied: set[str] = set()
+        """Tokens whose holder has not heard yet that nothing is left."""
 
     @initialize()
     def start(self) -> None:
@@ -125,7 +134,7 @@ class Machine(RuleBasedStateMachine):
         if lane not in model.holders:
             model.holders[lane] = token
             lease = Lease(platform="test", lane=lane, token=token)
-            self.leases.append(lease)
+            self.leases.append((turns, lease))
         expected = Claimed(turn_id=message.turn_id, position=len(line), lease=lease)
         assert claim == expected
         if lost:  # the reply did not arrive, and it is sent again
@@ -175,13 +184,12 @@ class Machine(RuleBasedStateMachine):
         turn.outcome = outcome
         self.model.lines[turn.lane].remove(turn_id)
 
-    # ---- leases, also old ones, in any process ----
+    # ---- leases, also old ones ----
 
-    def held(self, pick: int) -> tuple[Lease, bool] | None:
-        if not self.leases:
-            return None
-        lease = self.leases[-1 - pick % min(len(self.leases), 6)]
-        return lease, self.model.holds(lease)
+    def chosen(self, pick: int) -> tuple[Turns, Lease, bool]:
+        """A lease, whose it is, and whether it is still good."""
+        turns, lease = self.leases[-1 - pick % min(len(self.leases), 6)]
+        return turns, lease, self.model.holds(lease)
 
     def fenced(self, call: Awaitable[T], *, holds: bool) -> T | None:
         if holds:
@@ -190,16 +198,19 @@ class Machine(RuleBasedStateMachine):
             self.run(call)
         return None
 
-    @rule(owner=OWNERS, pick=PICK)
-    def begin(self, owner: int, pick: int) -> None:
-        if (chosen := self.held(pick)) is None:
+    @precondition(lambda self: self.leases)
+    @rule(pick=PICK)
+    def begin(self, pick: int) -> None:
+        turns, lease, holds = self.chosen(pick)
+        if lease.token in self.emptied:
+            self.emptied.discard(lease.token)
+            assert self.run(turns.begin(lease)) is None
             return
-        lease, holds = chosen
-        pending = self.fenced(self.processes[owner].begin(lease), holds=holds)
+        pending = self.fenced(turns.begin(lease), holds=holds)
         if not holds:
             return
         line = self.model.lines[lease.lane]
-        if not line:
+        if not line:  # its last turn was settled
             assert pending is None
             del self.model.holders[lease.lane]
             return
@@ -210,59 +221,66 @@ class Machine(RuleBasedStateMachine):
         assert pending.message == turn.message
         assert (pending.attempts, pending.answer, pending.withdrawn) == (turn.attempts, turn.answer, turn.withdrawn)
 
-    @rule(owner=OWNERS, pick=PICK)
-    def renew(self, owner: int, pick: int) -> None:
-        if (chosen := self.held(pick)) is not None:
-            self.fenced(self.processes[owner].renew(chosen[0]), holds=chosen[1])
+    @precondition(lambda self: self.leases)
+    @rule(pick=PICK)
+    def renew(self, pick: int) -> None:
+        turns, lease, holds = self.chosen(pick)
+        self.fenced(turns.renew(lease), holds=holds or lease.token in self.emptied)
 
-    @rule(owner=OWNERS, pick=PICK, answer=st.text(max_size=5))
-    def keep(self, owner: int, pick: int, answer: str) -> None:
-        chosen = self.held(pick)
-        if chosen is None or not (line := self.model.lines[chosen[0].lane]):
+    @precondition(lambda self: self.leases)
+    @rule(pick=PICK, answer=st.text(max_size=5))
+    def keep(self, pick: int, answer: str) -> None:
+        turns, lease, holds = self.chosen(pick)
+        if not (line := self.model.lines[lease.lane]):
             return
-        lease, holds = chosen
         turn = self.model.turns[line[0]]
-        kept = self.fenced(self.processes[owner].keep(lease, line[0], answer), holds=holds)
+        kept = self.fenced(turns.keep(lease, line[0], answer), holds=holds)
         if holds:
             assert kept is not turn.withdrawn
             turn.answer = answer if kept else turn.answer
 
-    @rule(owner=OWNERS, pick=PICK, outcome=OUTCOMES)
-    def complete(self, owner: int, pick: int, outcome: Outcome) -> None:
-        chosen = self.held(pick)
-        if chosen is None or not (line := self.model.lines[chosen[0].lane]):
+    @precondition(lambda self: self.leases)
+    @rule(pick=PICK, outcome=OUTCOMES, lost=st.booleans())
+    def complete(self, pick: int, outcome: Outcome, lost: bool) -> None:  # noqa: FBT001
+        turns, lease, holds = self.chosen(pick)
+        if not (line := self.model.lines[lease.lane]):
             return
-        lease, holds = chosen
-        self.fenced(self.processes[owner].complete(lease, line[0], outcome), holds=holds)
-        if holds:
-            self.end(line[0], outcome)
+        turn_id = line[0]
+        self.fenced(turns.complete(lease, turn_id, outcome), holds=holds)
+        if not holds:
+            return
+        if lost:  # the reply did not arrive, and it is sent again
+            self.run(turns.complete(lease, turn_id, outcome))
+        self.end(turn_id, outcome)
+        if not line:
+            del self.model.holders[lease.lane]
+            self.emptied.add(lease.token)
 
-    @rule(owner=OWNERS, pick=PICK)
-    def release(self, owner: int, pick: int) -> None:
-        if (chosen := self.held(pick)) is None:
-            return
-        lease, holds = chosen
-        self.run(self.processes[owner].release(lease))
+    @precondition(lambda self: self.leases)
+    @rule(pick=PICK)
+    def release(self, pick: int) -> None:
+        turns, lease, holds = self.chosen(pick)
+        self.run(turns.release(lease))
+        self.emptied.discard(lease.token)
         if holds:
             del self.model.holders[lease.lane]
 
+    @precondition(lambda self: self.model.holders)
     @rule(pick=PICK)
     def expire(self, pick: int) -> None:
-        if self.model.holders:
-            lane = sorted(self.model.holders)[pick % len(self.model.holders)]
-            assert self.run(self.state.delete(self.processes[0]._keys(lane)[3])) == 1
-            del self.model.holders[lane]
+        lane = sorted(self.model.holders)[pick % len(self.model.holders)]
+        assert self.run(self.state.delete(self.processes[0]._keys(lane)[3])) == 1
+        del self.model.holders[lane]
 
+    @precondition(lambda self: self.model.lines)
     @rule(owner=OWNERS, pick=PICK)
     def take(self, owner: int, pick: int) -> None:
-        if not self.model.lines:
-            return
         lane = sorted(self.model.lines)[pick % len(self.model.lines)]
         lease = self.run(self.processes[owner].take("test", lane))
         if lane in self.model.abandoned():
             assert lease is not None
             self.model.holders[lane] = lease.token
-            self.leases.append(lease)
+            self.leases.append((self.processes[owner], lease))
         else:
             assert lease is None
 
