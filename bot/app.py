@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bot.history import History
     from bot.ports import LanguageModel, State
     from bot.redis_embedded import EmbeddedState
-    from bot.redis_server import ServerState
+    from bot.redis_server import ServerFacts, ServerState
     from bot.reindexing import RebuiltStore, Workshop
     from bot.settings import Settings
     from retrieval.embedding import FastEmbedder, ModelChoice
@@ -99,6 +99,18 @@ async def open_history(settings: Settings, *, reading: bool = False) -> AsyncIte
         state = await _state(settings)
     try:
         yield History(state, days=settings.history_days, entries=settings.history_entries)
+    finally:
+        await state.close()
+
+
+async def server_facts(settings: Settings) -> ServerFacts | None:
+    """What an operator should know of the Redis; None when the state is inside this process. Raises StateError."""
+    if settings.redis_url is None:
+        return None
+    server_type = await asyncio.to_thread(_server_state)
+    state = await server_type.open(settings.redis_url, settings.state_namespace)
+    try:
+        return await state.facts()
     finally:
         await state.close()
 

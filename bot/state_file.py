@@ -19,6 +19,7 @@ import structlog
 from filelock import FileLock, Timeout
 
 from bot.errors import StateMisconfiguredError
+from bot.metrics import MALFORMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -200,7 +201,8 @@ def _rows(base: sqlite3.Connection) -> Iterator[tuple[bytes, Kept]]:
         try:
             content = _unpacked(kind, packed)
         except (ValueError, TypeError, AttributeError, IndexError):
-            _log.warning("malformed_state", kind=str(kind), key=repr(key)[:200])
+            MALFORMED.labels("row").inc()
+            _log.warning("malformed_state", kind="row", key=repr(key)[:200])
             continue
         yield key, Kept(kind=kind, content=content, seconds=None if expires_at is None else expires_at - now)
 

@@ -11,11 +11,20 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from adapters.cli.running import ANSWERED, FAILED, Options
 from adapters.printing import print_json, safe, say, tell
-from bot.app import identity_of, library_folder, open_embedder, open_model, open_state, open_store, state_folder
+from bot.app import (
+    identity_of,
+    library_folder,
+    open_embedder,
+    open_model,
+    open_state,
+    open_store,
+    server_facts,
+    state_folder,
+)
 from bot.errors import BotError, ModelMisconfiguredError, ModelUnavailableError, SettingsError
 from bot.home import LOG_FILE, home_problem
 from bot.settings import load_settings
@@ -28,7 +37,6 @@ if TYPE_CHECKING:
 
     from pydantic import AnyHttpUrl
 
-    from bot.redis_server import ServerState
     from bot.settings import Settings
     from retrieval.ports import Embedder
 
@@ -143,7 +151,8 @@ async def _check_home(settings: Settings, findings: _Findings) -> None:
 
 
 async def _check_state(settings: Settings, findings: _Findings) -> None:
-    if settings.redis_url is None:
+    facts = await server_facts(settings)
+    if facts is None:
         folder = state_folder(settings)
         if await asyncio.to_thread(is_used, folder):
             findings.add("state", Grade.OK, f"{folder}, in use by a Footnote that runs.")
@@ -152,8 +161,6 @@ async def _check_state(settings: Settings, findings: _Findings) -> None:
         async with open_state(settings):
             findings.add("state", Grade.OK, f"{folder}; for several processes, set REDIS_URL.")
         return
-    async with open_state(settings) as state:
-        facts = await cast("ServerState", state).facts()
     text = f"Redis {facts.version} at {facts.address} (REDIS_URL)."
     if facts.evicts is not None:
         text += (
