@@ -44,10 +44,19 @@ class DocketQueue:
         self._stack = stack
 
     @classmethod
-    async def open(cls, url: str | None, name: str, perform: Callable[[str], Awaitable[float | None]]) -> Self:
-        """The queues called `name` on that Redis; None: inside this process, and gone with it.
+    async def open(
+        cls, url: str | None, name: str, perform: Callable[[str], Awaitable[float | None]], *, host: str
+    ) -> Self:
+        """The queues called `name`.
 
-        `perform` works on a job and returns the seconds after which it wants to be called again, None when it is over.
+        Args:
+            url: The Redis; None: inside this process, and gone with it.
+            name: What their keys begin with.
+            perform: Works on a job, and returns the seconds after which it is to be called again; None: never.
+            host: Names this host's own queue.
+
+        Raises:
+            StateUnavailableError: Redis does not answer.
         """
 
         async def ingest(
@@ -70,8 +79,7 @@ class DocketQueue:
             else:
                 with _explained():
                     everywhere = await stack.enter_async_context(Docket(name, url, execution_ttl=_KEPT))
-                    host = f"{name}@{socket.gethostname()}"
-                    here = await stack.enter_async_context(Docket(host, url, execution_ttl=_KEPT))
+                    here = await stack.enter_async_context(Docket(f"{name}@{host}", url, execution_ttl=_KEPT))
             for docket in {id(docket): docket for docket in (everywhere, here)}.values():
                 docket.register(ingest)
         except BaseException:

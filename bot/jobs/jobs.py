@@ -119,7 +119,12 @@ class Jobs:
             return JobReport(id=request.id, state=JobState.FAILED, reason=_TOO_MANY)
         self.needed.set()
         local = platform_kind(request.platform) == LOCAL
-        await self._records.create(request, host=self._host if local else "")
+        host = self._host if local else ""
+        created = await self._records.create(request, host=host)
+        if not created and await self.report(request.id) is None:
+            # What is kept under this id cannot be read.
+            await self._records.drop(request.id)
+            await self._records.create(request, host=host)
         await self._records.note_open(request)
         await self._requeue(request.id)
         return await self.report(request.id) or JobReport(id=request.id, state=JobState.WAITING)
@@ -305,7 +310,7 @@ class Jobs:
             if self._queue is None:
                 queue_type = await asyncio.to_thread(_queue_type)
                 url = self._redis_url.get_secret_value() if self._redis_url is not None else None
-                self._queue = await queue_type.open(url, self._name, self._perform)
+                self._queue = await queue_type.open(url, self._name, self._perform, host=self._host)
             return self._queue
 
     async def _perform(self, name: str) -> float | None:

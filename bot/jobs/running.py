@@ -118,8 +118,7 @@ class Running:
                 await asyncio.wait([work])
             return await self._end(await self._ending(work))
         except asyncio.CancelledError:
-            async with asyncio.timeout(_LAST_WORD_SECONDS):
-                await self._give_back()
+            await self._give_back()
             raise
 
     # ------------------------------------------------------------------------------------------------ watching
@@ -153,7 +152,9 @@ class Running:
 
     # ------------------------------------------------------------------------------------------------ working
     async def _ingest(self) -> None:
-        kept = [item for item in await self._records.verdicts(self._request.id) if item is not None]
+        told = await self._records.verdicts(self._request.id)
+        self._attempt.kept = len(told)
+        kept = [item for item in told if item is not None]
         request = self._request
         self._run = IngestionRun(
             self._tools.ingestion,
@@ -330,7 +331,8 @@ class Running:
     async def _give_back(self) -> None:
         """The process is ending: leave the job to others."""
         try:
-            await self._save(Ending(state=JobState.WAITING, failures=self._record.failures))
+            async with asyncio.timeout(_LAST_WORD_SECONDS):
+                await self._save(Ending(state=JobState.WAITING, failures=self._record.failures))
         except (LeaseLostError, StateError, TimeoutError):
             return  # the lease runs out by itself
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from bot.jobs import JobLimits, JobRequest, Jobs
 from bot.messages import Attachment, JobId
 from bot.ports import Fetched, Unread
-from bot.results import JobReport, JobState
 from retrieval.types import SourceFile
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
     from fakes.desk import Desk
 
     from bot.ports import State
+    from bot.results import JobReport
 
 LIMITS = JobLimits(lease_seconds=1.0, retry_seconds=0.1, drain_seconds=0.3)
 PLATFORM = "slack:T1"
@@ -54,9 +54,7 @@ class Shelf:
                     yield Unread(uri=attachment.uri, name=attachment.name, reason="It is not there.")
                     continue
                 text = self.texts.get(attachment.name, f"# {attachment.name}\n\nThis is what {attachment.name} says.\n")
-                yield Fetched(
-                    source=SourceFile(uri=attachment.uri, name=f"{attachment.name}.md", data=text.encode())
-                )
+                yield Fetched(source=SourceFile(uri=attachment.uri, name=f"{attachment.name}.md", data=text.encode()))
         finally:
             self.running -= 1
 
@@ -68,9 +66,12 @@ class Shelf:
         for name in names or tuple(self._held):
             self._held.pop(name).set()
 
+    async def is_idle(self) -> bool:
+        return self.running == 0
+
     async def asked_for(self, name: str, times: int = 1) -> None:
         """Wait until this document has been asked for."""
-        async with asyncio.timeout(20), self._news:
+        async with asyncio.timeout(60), self._news:
             await self._news.wait_for(lambda: self.fetched.count(name) >= times)
 
 
@@ -92,19 +93,22 @@ class Shop:
     async def end(self, job: JobId) -> JobReport:
         """Watch it to its end; `seen` keeps all reports."""
         self.seen.clear()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             async for report in self.jobs.watch(job):
                 self.seen.append(report)
         return self.seen[-1]
 
     async def until(self, job: JobId, holds: Callable[[JobReport], bool]) -> JobReport:
         """Wait until a report is as wanted."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 report = await self.jobs.report(job)
                 if report is not None and holds(report):
                     return report
                 await asyncio.sleep(0.02)
+
+    async def is_idle(self) -> bool:
+        return not await self.jobs.any_open()
 
     async def titles(self) -> set[str]:
         return {record.title for record in await self.desk.store.records(None)}
@@ -151,9 +155,12 @@ def outcomes(report: JobReport) -> list[tuple[str, str]]:
     return [(item.name.removesuffix(".md"), str(item.verdict.outcome)) for item in report.verdicts]
 
 
+async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until it holds."""
+    async with asyncio.timeout(60):
+        while not await holds():  # noqa: ASYNC110 - nothing tells when
+            await asyncio.sleep(0.05)
+
+
 def is_over(report: JobReport) -> bool:
     return report.state.is_over
-
-
-def runs(report: JobReport) -> bool:
-    return report.state is JobState.RUNNING
