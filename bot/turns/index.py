@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 0.0
 """The score of a lane that others may take now. It says nothing about when the lane was entered."""
-_AT_MOST: Final = 100
+_AT_MOST: Final = 1_000
 """Lanes that are looked at in one round."""
 
 _ENTER: Final = Script(

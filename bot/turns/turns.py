@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 import time
@@ -214,13 +215,14 @@ class Turns:
         lanes, waits = [], {}
         due = await self._index.due(platform)
         for lane, score in due.items():
+            await asyncio.sleep(0)  # a state inside the process never waits, and there may be a thousand lanes
             match await self._look(lane):
                 case b"abandoned":
                     lanes.append(lane)
                 case b"empty" if score != AT_ONCE:
                     waits[lane] = (score, -1)
                 case b"held" if score != AT_ONCE:
-                    waits[lane] = (score, self._lease_ms // 3)
+                    waits[lane] = (score, self._lease_ms // 2)
                 case _:
                     waits[lane] = (score, self._lease_ms)
         await self._index.looked(platform, waits)

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fakes.asked import asked
+from fakes.redis_server import BINARY, RedisServer, running
+from redis.asyncio import Redis
 
 from bot.errors import LeaseLostError, StateError
 from bot.messages import Outcome
 from bot.ports import Script
+from bot.redis_server import ServerState
 from bot.turns import Claimed, Duplicate, Lease, LineFull, PendingTurn, Turns
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bot.messages import Message
     from bot.ports import State
 
@@ -448,9 +453,10 @@ async def test_a_delivery_that_is_refused_does_not_hide_an_abandoned_lane(state:
     assert await turns.abandoned("test") == [lease.lane]
 
 
-async def test_hundreds_of_lanes_are_all_found(state: State) -> None:
+async def test_many_lanes_are_found_some_at_a_time(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.turns.index._AT_MOST", 25)
     turns = of(state)
-    for number in range(250):
+    for number in range(60):
         await expire(turns, await leased(turns, asked("1", conversation=f"c{number}")))
     await make_due(turns)
     found = set()
@@ -459,7 +465,7 @@ async def test_hundreds_of_lanes_are_all_found(state: State) -> None:
             assert await turns.take("test", lane) is not None
             found.add(lane)
         await turns.abandoned("test")  # sees that they are held
-    assert len(found) == 250
+    assert len(found) == 60
 
 
 # ---- withdrawn messages ---------------------------------------------------------------------------------------------
@@ -673,3 +679,34 @@ async def test_claiming_again_does_not_bring_back_a_lease_that_has_expired(turns
     claim = await turns.claim(asked("1"), token=lease.token, again=True)
     assert isinstance(claim, Claimed)
     assert claim.lease is None
+
+
+# ---- a cluster ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(BINARY is None, reason="no redis-server is installed here")
+async def test_on_a_cluster_each_step_stays_on_one_node(tmp_path: Path) -> None:
+    with running(RedisServer(tmp_path, options="--cluster-enabled yes")) as server:
+        async with Redis.from_url(server.url) as client:
+            await client.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
+            async with asyncio.timeout(20):
+                while (await client.execute_command("CLUSTER INFO"))["cluster_state"] != "ok":  # noqa: ASYNC110 - nobody tells
+                    await asyncio.sleep(0.05)
+        state = await ServerState.open(server.url.replace("redis://", "redis+cluster://"))
+        turns = of(state)
+        lease = await leased(turns, asked("1", "Ev1"))
+        alone = await leased(turns, asked("2"), alone=True)
+        await claimed(turns, asked("3"))
+        for held in (lease, alone):
+            pending = await begun(turns, held)
+            assert await turns.keep(held, pending.id, "a")
+            await turns.renew(held)
+            await turns.complete(held, pending.id, Outcome.ANSWERED)
+        await turns.withdraw(asked("3"))
+        await turns.settle(asked("3"), turns.new_token(), Outcome.WITHDRAWN)
+        await turns.settle(asked("4"), turns.new_token(), None)
+        await turns.release(lease)
+        assert await abandoned(turns) == []
+        assert await turns.take("test", lease.lane) is None
+        assert await turns.outcome(asked("3")) is Outcome.WITHDRAWN
+        await state.close()
