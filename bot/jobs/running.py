@@ -44,6 +44,8 @@ MOST_DOCUMENTS: Final = 20_000
 _LONGEST_PAUSE: Final = 300.0
 _END_PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 8.0)
 """Seconds between the tries to keep the end of an attempt while the state is away."""
+_STOP_SECONDS: Final = 10.0
+"""How long work that is cancelled may take to its end; then it is left to itself."""
 _LAST_WORD_SECONDS: Final = 2.0
 """How long an attempt whose process is ending may take to give the job back."""
 _STAYS: Final = "What was finished before stays; ingest the rest again."
@@ -115,7 +117,7 @@ class Running:
                 await self._watch_over(work)
             finally:
                 work.cancel()
-                await asyncio.wait([work])
+                await asyncio.wait([work], timeout=_STOP_SECONDS)
             return await self._end(await self._ending(work))
         except asyncio.CancelledError:
             await self._give_back()
@@ -235,14 +237,12 @@ class Running:
     # ------------------------------------------------------------------------------------------------ ending
     async def _ending(self, work: asyncio.Task[None]) -> Ending | None:
         """How the attempt ends; None when it is no longer ours."""
-        error = None if work.cancelled() else work.exception()
         if self._stop is Stop.LOST:
             return None
-        if work.cancelled() or self._stop is not None:
-            if not work.cancelled() and error is None:
-                return Ending(state=JobState.DONE)
+        if work.cancelled() or not work.done():
             await self._settle(resumes=self._stop is Stop.PUT_BACK)
             return self._stopped()
+        error = work.exception()
         if error is None:
             return Ending(state=JobState.DONE)
         ending = self._after(error)
