@@ -10,6 +10,7 @@ import pytest
 from fakes.asked import asked
 from fakes.redis_server import BINARY, RedisServer, running
 from redis.asyncio import Redis
+from structlog.testing import capture_logs
 
 from bot.errors import LeaseLostError, StateError
 from bot.messages import Outcome
@@ -635,6 +636,22 @@ async def test_settling_ends_what_another_process_has_begun(state: State) -> Non
     assert await other.begin(lease) is None
 
 
+async def test_settling_ends_also_what_goes_alone_under_another_id(state: State) -> None:
+    turns, other = of(state), of(state, "other")
+    lease = await leased(other, asked("x", "Ev1"), alone=True)
+    unbegun = await leased(other, asked("y", "Ev2"), alone=True)
+    await begun(other, lease)
+    await turns.settle(asked("1", "Ev1"), turns.new_token(), Outcome.ANSWERED)
+    await turns.settle(asked("2", "Ev2"), turns.new_token(), Outcome.ANSWERED)
+    await other.complete(lease, asked("x").turn_id, Outcome.FAILED)
+    with capture_logs() as logs:
+        assert await other.begin(unbegun) is None
+    assert logs == []
+    for name in ("x", "y", "1", "2"):
+        assert await other.outcome(asked(name)) is Outcome.ANSWERED
+    assert await abandoned(other) == []
+
+
 @pytest.mark.parametrize("ran_after_all", [False, True])
 async def test_a_turn_that_is_under_way_elsewhere_is_found_when_its_process_dies(
     state: State,
@@ -688,7 +705,7 @@ async def test_claiming_again_does_not_bring_back_a_lease_that_has_expired(turns
 async def test_on_a_cluster_each_step_stays_on_one_node(tmp_path: Path) -> None:
     with running(RedisServer(tmp_path, options="--cluster-enabled yes")) as server:
         async with Redis.from_url(server.url) as client:
-            await client.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
+            await client.execute_command("CLUSTER ADDSLOTS", *range(16384))
             async with asyncio.timeout(20):
                 while (await client.execute_command("CLUSTER INFO"))["cluster_state"] != "ok":  # noqa: ASYNC110 - nobody tells
                     await asyncio.sleep(0.05)
