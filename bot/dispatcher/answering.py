@@ -164,10 +164,12 @@ class Answering:
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
         """Do it; if the state has just gone away, again and again for some seconds."""
-        attempts = 1 if self._away() else 20
-        caller = stamina.AsyncRetryingCaller(
-            attempts=attempts, timeout=_PATIENCE_SECONDS, wait_initial=0.05, wait_max=0.5
-        )
+        try:
+            return await call()
+        except StateUnavailableError:
+            if self._away():
+                raise
+        caller = stamina.AsyncRetryingCaller(attempts=20, timeout=_PATIENCE_SECONDS, wait_initial=0.05, wait_max=0.5)
         return await caller(StateUnavailableError, call)
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS: Final = 0.25
 """Between two looks for the end of a turn that another process answers."""
+_LATELY: Final = 1_000
+"""Turns whose outcome is remembered in this process."""
 _LONGEST_SWEEP: Final = 5.0
 """Seconds between two looks for the turns of processes that died."""
 _log = structlog.get_logger(__name__)
@@ -82,6 +84,8 @@ class Dispatcher:
         )
         self._lanes = Lanes(turns, self._runner, self._turn_ended, lease_seconds=limits.lease_seconds)
         self._ends: dict[TurnId, asyncio.Future[Outcome]] = {}
+        self._ended_lately: dict[TurnId, Outcome] = {}
+        """For who asks for the end of a turn that has just ended here."""
         self._waiters: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
         self._started = asyncio.Event()
@@ -145,15 +149,24 @@ class Dispatcher:
         if receipt.outcome is not None:
             return receipt.outcome
         end = self._ends.setdefault(receipt.turn_id, asyncio.get_running_loop().create_future())
+        if (known := self._ended_lately.get(receipt.turn_id)) is not None and not end.done():
+            end.set_result(known)
         while not end.done():
-            try:
-                if (outcome := await self._turns.outcome(receipt.message)) is not None:
-                    self._ends.pop(receipt.turn_id, None)
-                    return outcome
-            except StateError as error:
-                _log.warning("outcome_unreachable", exc_info=error)
             await asyncio.wait({end}, timeout=_LOOK_SECONDS)
+            if not end.done():
+                await self._look_for_end(receipt, end)
+        self._ends.pop(receipt.turn_id, None)
         return end.result()
+
+    async def _look_for_end(self, receipt: Receipt, end: asyncio.Future[Outcome]) -> None:
+        """Another process may have ended it."""
+        try:
+            outcome = await self._turns.outcome(receipt.message)
+        except StateError as error:
+            _log.warning("outcome_unreachable", exc_info=error)
+            return
+        if outcome is not None and not end.done():
+            end.set_result(outcome)
 
     def stop(self, turn_id: TurnId) -> bool:
         """Stop a turn that this process is answering; False when it is none of those."""
@@ -209,6 +222,9 @@ class Dispatcher:
     def _turn_ended(self, message: Message, outcome: Outcome, seconds: float) -> None:
         TURN_SECONDS.labels(platform_label(message.platform), outcome).observe(seconds)
         self._count(message, outcome, seconds=round(seconds, 3))
+        self._ended_lately[message.turn_id] = outcome
+        if len(self._ended_lately) > _LATELY:
+            del self._ended_lately[next(iter(self._ended_lately))]
         end = self._ends.pop(message.turn_id, None)
         if end is not None and not end.done():
             end.set_result(outcome)

@@ -101,24 +101,40 @@ class Posting:
 
     async def _insist(self, call: Callable[[], Awaitable[None]], stands: Callable[[Standing], bool]) -> None:
         """Try until it is posted. What may have been posted unseen (a timeout, a cut connection) is asked for first."""
-        unsure = False
+        try:
+            await self._once(call)
+        except PlatformError as error:
+            if not _pause(error):
+                raise
+            await self._again(call, stands, error)
+
+    async def _again(
+        self, call: Callable[[], Awaitable[None]], stands: Callable[[Standing], bool], error: PlatformError
+    ) -> None:
+        """The further tries, with pauses before them."""
+        is_first = True
+        unsure = not isinstance(error, PlatformBusyError)
         async for attempt in stamina.retry_context(
             on=_pause, attempts=_INSIST_ATTEMPTS, timeout=_INSIST_SECONDS, wait_initial=0.5, wait_max=20.0
         ):
             with attempt:
+                if is_first:
+                    is_first = False
+                    raise error  # it was the first try; now comes a pause
                 if unsure and stands(await asyncio.wait_for(self._standing(), _POST_SECONDS)):
                     return
                 try:
-                    await asyncio.wait_for(call(), _POST_SECONDS)
-                except PlatformBusyError:
+                    await self._once(call)
+                except PlatformError as again:
+                    unsure = unsure or not isinstance(again, PlatformBusyError)
                     raise
-                except TimeoutError as error:
-                    unsure = True
-                    message = "The chat platform did not answer in time."
-                    raise PlatformError(message) from error
-                except PlatformError:
-                    unsure = True
-                    raise
+
+    async def _once(self, call: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await asyncio.wait_for(call(), _POST_SECONDS)
+        except TimeoutError as error:
+            message = "The chat platform did not answer in time."
+            raise PlatformError(message) from error
 
 
 def _pause(error: Exception) -> bool | float:
