@@ -17,25 +17,22 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from bot.errors import MalformedStateError, StateError, StateUnavailableError
-from bot.jobs.records import MOST_OPEN, Attempt, Beginning, Records
+from bot.jobs.records import MOST_OPEN, Records
 from bot.jobs.requests import LOCAL, platform_kind
-from bot.jobs.running import Running, Stop, Tools
-from bot.messages import JobId
-from bot.ports import Unread
+from bot.jobs.runner import JobRunner
 from bot.results import JobReport, JobState
-from bot.telemetry import log_crash, log_failure, new_error_id
-from retrieval.errors import RetrievalError
+from bot.telemetry import log_crash, new_error_id
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 
     from pydantic import SecretStr
 
     from bot.jobs.docket_queue import DocketQueue
-    from bot.jobs.records import Ending, JobRecord
+    from bot.jobs.records import JobRecord
     from bot.jobs.requests import JobLimits, JobRequest
-    from bot.messages import Attachment
-    from bot.ports import Fetched, Fetcher, State
+    from bot.messages import JobId
+    from bot.ports import Fetcher, State
     from bot.results import FileVerdict
     from retrieval.ingestion import Ingestion
     from retrieval.ports import Store
@@ -47,10 +44,6 @@ POLL: Final = 0.25
 _PATIENCE: Final = 30.0
 """How long the state may be away while a job is watched."""
 _LOOK_FOR_WORKERS: Final = 2.0
-_FULL: Final = 0.5
-"""Seconds until a job is offered again that this process had no place for."""
-_ELSEWHERE: Final = 5.0
-"""The same for one that it cannot fetch the documents of."""
 _AFTER_CRASH: Final = 2.0
 _GIVING_BACK: Final = 10.0
 """How long jobs that are given back may take to end."""
@@ -85,23 +78,17 @@ class Jobs:
         """
         self._state = state
         self._records = Records(state)
-        self._ingestion = ingestion
-        self._store = store
-        self._fetchers = fetchers
         self._limits = limits
         self._redis_url = redis_url if state.shared else None
         self._name = f"{namespace}:jobs"
         self._queue: DocketQueue | None = None
         self._opening = asyncio.Lock()
         self._host = socket.gethostname()
-        self._places = limits.at_once
-        """Jobs that may still begin in this process."""
-        self._running: dict[JobId, Running] = {}
+        self._runner = JobRunner(
+            self._records, ingestion, store, fetchers, limits, shared=state.shared, announce=self._announce
+        )
         self._listeners: dict[JobId, list[asyncio.Event]] = {}
         self._stopping: asyncio.Event | None = None
-        self._putting_back = False
-        self.finished = 0
-        """Jobs that ended in this process."""
         self._served: dict[bool, tuple[float, bool]] = {}
         self.needed = asyncio.Event()
         """Set once a job was begun from this process: from then on it is worth running a worker."""
@@ -160,12 +147,16 @@ class Jobs:
         answer = await self._records.cancel(job)
         if answer == "over":
             return False
-        if job in self._running:
-            self._running[job].stop(Stop.CANCELLED)
+        self._runner.cancel(job)
         if answer == "ended":
             await self._records.note_over(job)
             self._announce(job)
         return True
+
+    @property
+    def finished(self) -> int:
+        """Jobs that ended in this process."""
+        return self._runner.finished
 
     async def close(self) -> None:
         """Let go of the queue."""
@@ -232,12 +223,13 @@ class Jobs:
     async def worker(self) -> AsyncIterator[None]:
         """Run jobs in this process meanwhile. Leaving lets running ones end, for a time; the others go back."""
         stopping = self._stopping = asyncio.Event()
-        self._putting_back = False
+        self._runner.open()
         serving = asyncio.create_task(self._serve(stopping))  # noqa: TID251 - awaited below, whatever happens
         try:
             yield
         finally:
             stopping.set()
+            self._runner.close()
             try:
                 await asyncio.wait([serving], timeout=self._limits.drain_seconds)
                 if not serving.done():
@@ -250,16 +242,16 @@ class Jobs:
 
     def put_back(self) -> None:
         """Give back the jobs that run in this process; the next worker goes on with them."""
-        self._putting_back = True
-        for running in self._running.values():
-            running.stop(Stop.PUT_BACK)
+        self._runner.put_back()
 
     async def _serve(self, stopping: asyncio.Event) -> None:
         """Work until `stopping`; what nobody expected is logged, and the work begins anew."""
-        if not self._state.shared:
-            await self._free_all()
+        freed = self._state.shared
         while not stopping.is_set():
             try:
+                if not freed:
+                    await self._free_all()
+                    freed = True
                 queue = await self._open_queue()
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._keep_queued(stopping))
@@ -310,86 +302,8 @@ class Jobs:
             if self._queue is None:
                 queue_type = await asyncio.to_thread(_queue_type)
                 url = self._redis_url.get_secret_value() if self._redis_url is not None else None
-                self._queue = await queue_type.open(url, self._name, self._perform, host=self._host)
+                self._queue = await queue_type.open(url, self._name, self._runner.perform, host=self._host)
             return self._queue
-
-    async def _perform(self, name: str) -> float | None:
-        """Work on a job that the queue delivered; seconds until it is to be delivered again, or None."""
-        job = JobId(name)
-        if self._places == 0 or self._stopping is None or self._stopping.is_set():
-            return _FULL
-        self._places -= 1
-        try:
-            return await self._attempt(job)
-        except MalformedStateError:
-            await self._records.drop(job)
-            return None
-        except StateError:
-            return self._limits.lease_seconds
-        except Exception as error:  # noqa: BLE001 - a bug must not be tried again and again at once
-            log_crash(error, new_error_id())
-            return _AFTER_CRASH
-        finally:
-            self._places += 1
-
-    async def _attempt(self, job: JobId) -> float | None:
-        record = await self._records.load(job)
-        if record is None or record.state.is_over:
-            await self._records.note_over(job)
-            return None
-        platform = record.request.platform
-        fetcher = self._fetchers.get(platform) or self._fetchers.get(platform_kind(platform))
-        if fetcher is None and self._state.shared:
-            return _ELSEWHERE
-        attempt = await self._records.begin(job, self._limits.lease_seconds)
-        if attempt is Beginning.BUSY:
-            return self._limits.lease_seconds / 4
-        if not isinstance(attempt, Attempt):
-            return None
-        record = await self._records.load(job) or record
-        tools = Tools(ingestion=self._ingestion, store=self._store, fetcher=fetcher or _Nowhere())
-        running = self._running[job] = Running(self._records, attempt, record, tools, self._limits)
-        if self._putting_back:
-            running.stop(Stop.PUT_BACK)
-        self._announce(job)
-        try:
-            ending = await running.run()
-        finally:
-            del self._running[job]
-            self._announce(job)
-        await self._after(record, running, ending)
-        return running.pause if ending is not None and ending.state is JobState.WAITING else None
-
-    async def _after(self, record: JobRecord, running: Running, ending: Ending | None) -> None:
-        job = record.request.id
-        state = "taken_over" if ending is None else ending.state
-        log = _log.warning if state is JobState.FAILED else _log.info
-        log(
-            "job",
-            job=job,
-            platform=platform_kind(record.request.platform),
-            state=str(state),
-            attempt=record.begun,
-            documents=running.count,
-            seconds=round(running.seconds, 1),
-        )
-        if ending is not None and ending.state.is_over:
-            self.finished += 1
-            await self._records.note_over(job)
-        if running.changed:
-            try:
-                await self._store.optimize()
-            except RetrievalError as error:
-                log_failure(error)
-
-
-class _Nowhere:
-    """Fetches for a platform that this version does not know."""
-
-    async def fetch(self, attachments: Sequence[Attachment], limit: int) -> AsyncGenerator[Fetched | Unread]:  # noqa: ARG002 - as the port
-        """There is nothing to fetch with."""
-        for attachment in attachments:
-            yield Unread(uri=attachment.uri, name=attachment.name, reason="Documents cannot be fetched from there.")
 
 
 def _queue_type() -> type[DocketQueue]:

@@ -1,8 +1,4 @@
-"""What is kept of a job, all of it under the job's own tag, and the steps that change it.
-
-    job       hash    request, host, state, reason, progress, begun, ended, failures, spent, first, cancelled, token
-    verdicts  list    a FileVerdict each, in the order of the documents
-    lease     string  the token of the attempt that runs; expires when its process dies
+"""What is kept of a job, all of it under the job's own tag, and the steps that change it (`bot.jobs.scripts`).
 
 An attempt writes only as long as the lease is its own, so that one that was taken over changes nothing any more. The
 index of open jobs lies under a tag of its own: it is only a hint, and whoever finds a job in it that is over takes it
@@ -22,9 +18,9 @@ import structlog
 from bot.codec import decode, encode
 from bot.errors import LeaseLostError, MalformedStateError
 from bot.jobs.requests import JobRequest
+from bot.jobs.scripts import BEGIN, CANCEL, CREATE, SAVE
 from bot.messages import JobId
 from bot.metrics import MALFORMED
-from bot.ports import Script
 from bot.results import FileVerdict, JobProgress, JobReport, JobState
 
 if TYPE_CHECKING:
@@ -41,80 +37,6 @@ OPEN_SECONDS: Final = 30 * 86_400.0
 """How long a job may go without anything happening before it is forgotten."""
 MOST_OPEN: Final = 1_000
 """Jobs that may be open at once, of all people."""
-
-_CREATE: Final = Script(
-    name="jobs_create",
-    text="""
-local kept = redis.call('EXISTS', KEYS[1])
-if kept == 0 then redis.call('HSET', KEYS[1], 'request', ARGV[1], 'state', 'waiting', 'host', ARGV[3]) end
-if kept == 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return 1 - kept
-""",
-)
-_BEGIN: Final = Script(
-    name="jobs_begin",
-    text="""
-local job, lease = KEYS[1], KEYS[3]
-local state = redis.call('HGET', job, 'state')
-if not state then return 'gone' end
-if state ~= 'waiting' and state ~= 'running' then return 'over' end
-local holder = redis.call('GET', lease)
-if holder and holder ~= ARGV[1] then return 'busy' end
-if redis.call('HGET', job, 'token') == ARGV[1] then return 'begun' end
-redis.call('SET', lease, ARGV[1], 'PX', ARGV[2])
-redis.call('HSET', job, 'state', 'running', 'reason', '', 'progress', '', 'token', ARGV[1])
-redis.call('HINCRBY', job, 'begun', 1)
-if not redis.call('HGET', job, 'first') then redis.call('HSET', job, 'first', NOW) end
-redis.call('PEXPIRE', job, ARGV[3])
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
-return 'begun'
-""",
-)
-# -1: the attempt was taken over. Else whether somebody cancelled the job. An attempt whose lease ran out, with nobody
-# there who took it, goes on. `ARGV[7]` is how many verdicts are kept already: those of a call that was sent twice are
-# not kept twice.
-_SAVE: Final = Script(
-    name="jobs_save",
-    text="""
-local job, verdicts, lease = KEYS[1], KEYS[2], KEYS[3]
-local token, ending = ARGV[1], ARGV[8]
-if redis.call('HGET', job, 'token') ~= token then return -1 end
-local holder = redis.call('GET', lease)
-if holder and holder ~= token then return -1 end
-redis.call('HSET', job, 'progress', ARGV[4], 'spent', ARGV[5])
-if redis.call('LLEN', verdicts) == tonumber(ARGV[7]) then
-  for i = 11, #ARGV do redis.call('RPUSH', verdicts, ARGV[i]) end
-end
-local cancelled = redis.call('HGET', job, 'cancelled') and 1 or 0
-if ending == '' then
-  redis.call('SET', lease, token, 'PX', ARGV[2])
-else
-  if ending == 'waiting' and cancelled == 1 then ending = 'cancelled' end
-  redis.call('HSET', job, 'state', ending, 'reason', ARGV[9], 'token', '', 'failures', ARGV[10])
-  redis.call('HINCRBY', job, 'ended', 1)
-  redis.call('DEL', lease)
-end
-local keep = ARGV[3]
-if ending ~= '' and ending ~= 'waiting' then keep = ARGV[6] end
-redis.call('PEXPIRE', job, keep)
-redis.call('PEXPIRE', verdicts, keep)
-return cancelled
-""",
-)
-_CANCEL: Final = Script(
-    name="jobs_cancel",
-    text="""
-local job, lease = KEYS[1], KEYS[3]
-local state = redis.call('HGET', job, 'state')
-if state ~= 'waiting' and state ~= 'running' then return 'over' end
-redis.call('HSET', job, 'cancelled', 1)
-if redis.call('EXISTS', lease) == 1 then return 'told' end
-redis.call('HSET', job, 'state', 'cancelled', 'reason', '', 'progress', '', 'token', '')
-redis.call('PEXPIRE', job, ARGV[1])
-redis.call('PEXPIRE', KEYS[2], ARGV[1])
-return 'ended'
-""",
-)
 
 
 class Beginning(StrEnum):
@@ -180,6 +102,8 @@ class Ending:
     state: JobState
     reason: str = ""
     failures: int = 0
+    pause: float | None = None
+    """Seconds after which a job that was given back is to be begun again."""
 
 
 class Records:
@@ -192,7 +116,7 @@ class Records:
     async def create(self, request: JobRequest, *, host: str = "") -> bool:
         """Keep a new job; False when there is one of this id already."""
         args: list[Value] = [encode(request), _ms(OPEN_SECONDS), host]
-        return bool(await self._state.run(_CREATE, self._keys(request.id), args))
+        return bool(await self._state.run(CREATE, self._keys(request.id), args))
 
     async def free(self, job: JobId) -> None:
         """Take the lease from whoever has it."""
@@ -240,7 +164,7 @@ class Records:
         """Begin an attempt, if nobody is at it."""
         attempt = Attempt(job=job, lease_ms=_ms(lease_seconds), token=secrets.token_hex(8))
         args: list[Value] = [attempt.token, attempt.lease_ms, _ms(OPEN_SECONDS)]
-        beginning = Beginning((await self._state.run(_BEGIN, self._keys(job), args)).decode())
+        beginning = Beginning((await self._state.run(BEGIN, self._keys(job), args)).decode())
         return attempt if beginning is Beginning.BEGUN else beginning
 
     async def save(
@@ -270,7 +194,7 @@ class Records:
             ending.failures if ending is not None else 0,
             *map(encode, verdicts),
         ]
-        cancelled = await self._state.run(_SAVE, self._keys(attempt.job), args)
+        cancelled = await self._state.run(SAVE, self._keys(attempt.job), args)
         if cancelled == -1:
             message = "Another process took this job over."
             raise LeaseLostError(message)
@@ -279,7 +203,7 @@ class Records:
 
     async def cancel(self, job: JobId) -> Literal["over", "told", "ended"]:
         """Mark it; one that nobody runs is over at once, a running one is told by its next saving."""
-        answer: bytes = await self._state.run(_CANCEL, self._keys(job), [_ms(KEPT_SECONDS)])
+        answer: bytes = await self._state.run(CANCEL, self._keys(job), [_ms(KEPT_SECONDS)])
         return answer.decode()  # type: ignore[return-value] # the script says nothing else
 
     async def open_jobs(self) -> list[JobId]:

@@ -8,17 +8,23 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
-from bot.errors import BotError, LeaseLostError, PlatformBusyError, PlatformError, PlatformRefusedError, StateError
+from bot.errors import LeaseLostError, StateError
 from bot.ingesting import CHANGES, Begun, IngestionRun
+from bot.jobs.endings import (
+    MOST_DOCUMENTS,
+    MOST_FAILURES,
+    MayGetBetterError,
+    Stop,
+    TooManyError,
+    after_error,
+    given_up,
+    stopped,
+)
 from bot.jobs.records import Ending
 from bot.ports import Unread
 from bot.results import FileVerdict, JobState
-from bot.telemetry import log_crash, new_error_id
 from retrieval.errors import RetrievalError
 from retrieval.types import document_id
 from retrieval.verdicts import Outcome, Verdict
@@ -31,35 +37,16 @@ if TYPE_CHECKING:
     from retrieval.ingestion import Ingestion
     from retrieval.ports import Store
 
-_log: Final = structlog.get_logger(__name__)
-
 TICK: Final = 0.25
 """Seconds between two looks whether somebody cancelled, each of which renews the lease and keeps the progress."""
-MOST_FAILURES: Final = 4
-"""Attempts that may end with something that could get better."""
 MOST_DEATHS: Final = 3
 """Processes that may die over one job."""
-MOST_DOCUMENTS: Final = 20_000
-"""Documents of one job."""
-_LONGEST_PAUSE: Final = 300.0
 _END_PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 8.0)
 """Seconds between the tries to keep the end of an attempt while the state is away."""
 _STOP_SECONDS: Final = 10.0
 """How long work that is cancelled may take to its end; then it is left to itself."""
 _LAST_WORD_SECONDS: Final = 2.0
 """How long an attempt whose process is ending may take to give the job back."""
-_STAYS: Final = "What was finished before stays; ingest the rest again."
-
-
-class Stop(StrEnum):
-    """Why an attempt ends before its work does."""
-
-    CANCELLED = "cancelled"
-    PUT_BACK = "put_back"
-    """The process ends; another one goes on."""
-    LOST = "lost"
-    """Another process is at it."""
-    TIME = "time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +79,6 @@ class Running:
         """Whether anything in the library did."""
         self.count = 0
         """Documents that got their verdict in this attempt."""
-        self.pause: float | None = None
-        """Seconds after which the job is to be begun again, where it was given back."""
 
     @property
     def seconds(self) -> float:
@@ -110,7 +95,7 @@ class Running:
         """Work to the end, which is then kept; None when another process took over. Raises StateError."""
         deaths = self._record.begun - 1 - self._record.ended
         if deaths >= MOST_DEATHS:
-            return await self._end(self._given_up(deaths))
+            return await self._end(given_up(self._request.id, deaths))
         work = asyncio.create_task(self._ingest())  # noqa: TID251 - awaited below, whatever happens
         try:
             try:
@@ -171,9 +156,9 @@ class Running:
         async with aclosing(self._run.verdicts()) as verdicts:
             async for item in verdicts:
                 if patient and item.verdict.outcome is Outcome.FAILED:
-                    raise _MayGetBetterError(item.verdict.reason)
+                    raise MayGetBetterError(item.verdict.reason)
                 if count >= MOST_DOCUMENTS:
-                    raise _TooManyError
+                    raise TooManyError
                 self._note(await self._as_it_was(item))
                 count += 1
 
@@ -241,56 +226,13 @@ class Running:
             return None
         if work.cancelled() or not work.done():
             await self._settle(resumes=self._stop is Stop.PUT_BACK)
-            return self._stopped()
+            return stopped(self._stop, self._record, self._limits)
         error = work.exception()
         if error is None:
             return Ending(state=JobState.DONE)
-        ending = self._after(error)
+        ending = after_error(error, self._record, self._limits)
         await self._settle(resumes=ending.state is JobState.WAITING)
         return ending
-
-    def _stopped(self) -> Ending:
-        match self._stop:
-            case Stop.CANCELLED:
-                return Ending(state=JobState.CANCELLED)
-            case Stop.TIME:
-                reason = (
-                    f"It took longer than {_duration(self._limits.seconds)} (FOOTNOTE_JOB_SECONDS) and was stopped. "
-                    f"{_STAYS}"
-                )
-                return Ending(state=JobState.FAILED, reason=reason)
-            case _:
-                self.pause = 0.0
-                return Ending(state=JobState.WAITING, failures=self._record.failures)
-
-    def _after(self, error: BaseException) -> Ending:
-        """What an error leads to: another attempt when it may get better, else the end."""
-        failures = self._record.failures + 1
-        if isinstance(error, _TooManyError):
-            reason = f"It holds more than {MOST_DOCUMENTS:,} documents; the first ones are done. Ingest it in parts."
-            return Ending(state=JobState.FAILED, reason=reason)
-        may_get_better = isinstance(error, _MayGetBetterError | PlatformError | RetrievalError | StateError)
-        if may_get_better and not isinstance(error, PlatformRefusedError) and failures < MOST_FAILURES:
-            self.pause = self._limits.retry_seconds * 4 ** (failures - 1)
-            if isinstance(error, PlatformBusyError) and error.retry_after is not None:
-                self.pause = max(self.pause, error.retry_after)
-            self.pause = min(self.pause, _LONGEST_PAUSE)
-            return Ending(state=JobState.WAITING, reason=f"{error} It is tried again soon.", failures=failures)
-        if isinstance(error, BotError | RetrievalError):
-            return Ending(state=JobState.FAILED, reason=f"{error} {_STAYS}")
-        error_id = new_error_id()
-        log_crash(error, error_id)
-        reason = f"Something went wrong on our side (error {error_id}). {_STAYS}"
-        return Ending(state=JobState.FAILED, reason=reason)
-
-    def _given_up(self, deaths: int) -> Ending:
-        error_id = new_error_id()
-        _log.error("job_given_up", job=self._request.id, deaths=deaths, error_id=error_id)
-        reason = (
-            f"The process ended {deaths} times while working on this (error {error_id}), so it is not tried again. "
-            "What was finished before stays; ingest the rest one by one."
-        )
-        return Ending(state=JobState.FAILED, reason=reason)
 
     async def _settle(self, *, resumes: bool) -> None:
         """List what is in the library though its verdict never came. The next attempt goes on where the list ends."""
@@ -335,18 +277,3 @@ class Running:
                 await self._save(Ending(state=JobState.WAITING, failures=self._record.failures))
         except (LeaseLostError, StateError, TimeoutError):
             return  # the lease runs out by itself
-
-
-class _MayGetBetterError(Exception):
-    """A document failed on our side; the message is its verdict's sentence."""
-
-
-class _TooManyError(Exception):
-    """There is no end of documents."""
-
-
-def _duration(seconds: float) -> str:
-    hours, minutes = seconds / 3600, seconds / 60
-    if seconds >= 7200 and hours == int(hours):
-        return f"{hours:.0f} hours"
-    return f"{minutes:.0f} minutes" if seconds >= 120 else f"{seconds:g} seconds"

@@ -11,7 +11,7 @@ from fakes.desk import open_desk
 from fakes.job_shop import LIMITS, Shelf, Shop, eventually, is_over, open_shop, outcomes, request_for
 
 from bot.errors import PlatformBusyError, PlatformError, PlatformRefusedError
-from bot.jobs import running
+from bot.jobs import endings, running
 from bot.jobs.records import Attempt, Records
 from bot.results import JobState
 from retrieval.types import PUBLIC, SourceFile
@@ -207,6 +207,7 @@ async def test_a_job_without_end_is_stopped_and_what_it_did_is_listed(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "MOST_DOCUMENTS", 2)
+    monkeypatch.setattr(endings, "MOST_DOCUMENTS", 2)
     async with shop.jobs.worker():
         report = await shop.end(await shop.ask("j1", "a", "missing", "b"))
     assert report.state is JobState.FAILED
@@ -361,6 +362,13 @@ async def test_a_record_that_cannot_be_read_is_dropped_and_the_job_can_be_asked_
         assert (await shop.jobs.start(request_for("j1", "b"))).state is not JobState.FAILED
         assert (await shop.end(job)).state is JobState.DONE
     assert shop.shelf.fetched == ["b"]
+
+
+async def test_documents_of_a_platform_that_nobody_knows_are_refused(embedded_state: State, desk: Desk) -> None:
+    async with open_shop(desk, embedded_state) as shop, shop.jobs.worker():
+        report = await shop.end(await shop.ask("j1", "a", platform="pigeon:1"))
+    assert outcomes(report) == [("a", "refused")]
+    assert "cannot be fetched" in report.verdicts[0].verdict.reason
 
 
 async def test_leaving_a_watch_early_leaves_the_job_running(shop: Shop) -> None:
