@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import time
@@ -206,65 +203,25 @@ def test_a_doctor_finds_all_well(office: Office) -> None:
     assert checked.code == 0
     assert checked.json["ok"] is True
     grades = {item["check"]: item["grade"] for item in checked.json["checks"]}
-    assert set(grades) >= {"python", "settings", "home", "search model", "library", "language model", "chat"}
+    assert set(grades) >= {"python", "settings", "home", "state", "search model", "library", "language model", "chat"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 def test_a_person_at_a_terminal(office: Office) -> None:
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(  # noqa: S603 - our own command
-        [COMMAND, "--home", office.home, "chat"],
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env=environment(TERM="xterm", COLUMNS="100"),
-        start_new_session=True,
-    )
-    os.close(follower)
-    screen = _Screen(leader)
-    try:
+    from fakes.terminal import terminal  # noqa: PLC0415 - pseudo-terminals are not everywhere
+
+    with terminal("chat", home=office.home) as screen:
         screen.wait_for("Ask a question")
         screen.wait_for_prompt()
         screen.type(f"{WHO}\n")
         screen.wait_for("head of the department")
         screen.wait_for("travel.md")
         screen.wait_for_prompt()  # before that, Ctrl-C would stop the answer
-        process.send_signal(signal.SIGINT)
+        screen.process.send_signal(signal.SIGINT)
         screen.wait_for("Ctrl-C again leaves")
         screen.wait_for_prompt()
         screen.type("/help\n")
         screen.wait_for("Ctrl-C stops an answer")
         screen.wait_for_prompt()
         screen.type("\x04")
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(leader)
-
-
-class _Screen:
-    """What a terminal shows, read as it comes."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._unread = ""
-        # A sign may come in two reads.
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def type(self, keys: str) -> None:
-        os.write(self._descriptor, keys.encode())
-
-    def wait_for_prompt(self) -> None:
-        """Until the chat reads keys: it shows the prompt just before it takes the terminal over."""
-        self.wait_for("› ")
-        time.sleep(0.5)
-
-    def wait_for(self, text: str) -> None:
-        """Read on until the text has been shown."""
-        until = time.monotonic() + 60
-        while text not in self._unread:
-            assert time.monotonic() < until, self._unread
-            if select.select([self._descriptor], [], [], 0.5)[0]:
-                self._unread += self._decoder.decode(os.read(self._descriptor, 65536))
-        self._unread = self._unread.partition(text)[2]
+        assert screen.wait_for_end() == 0
