@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from bot.ports import Value
 
 
+@lru_cache(maxsize=8_192)
 def state_key(namespace: str, tag: str, *parts: str) -> str:
     """`namespace:{tag}:part:part`. A Redis Cluster places keys by what stands in braces: one tag, one node.
 
