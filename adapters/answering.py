@@ -82,11 +82,15 @@ class AnswerPrinter:
             self._write(f"\n{_cited(source)}\n")
 
     def _answer(self, answer: Answer) -> None:
+        if self._shown and not answer.text.startswith(self._shown.strip()):
+            self.begin_anew()
         if not self._shown:
             self._write(wrapped(safe(answer.text)) + "\n")
         else:
+            # Mostly all of it is there; a piece that could not be shown is not to be missing.
+            rest = answer.text[len(self._shown.lstrip()) :]
             ended = self._shown.endswith("\n")
-            self._write(self._wrap.finish() + ("" if ended else "\n"))
+            self._write(self._wrap.feed(safe(rest)) + self._wrap.finish() + ("" if ended and not rest else "\n"))
         self._shown = ""
         if answer.notice:
             self._write(wrapped(f"\n({safe_line(answer.notice, 500)})") + "\n")

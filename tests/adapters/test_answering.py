@@ -111,3 +111,13 @@ def test_json_has_exactly_the_promised_keys() -> None:
     assert list(value) == ["answer", "abstained", "reason", "sources", "model", "timings"]
     assert list(value["sources"][0]) == ["marker", "document", "title", "uri", "page", "heading", "excerpt", "score"]
     assert list(as_json(ABSTAINED)) == list(value)
+
+
+@pytest.mark.parametrize("streamed", ["", "Thirty ", " Thirty days. [1]\n", "Something else"])
+def test_a_terminal_sees_all_of_the_answer_whatever_was_streamed(
+    streamed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show([TextDelta(text=streamed), ANSWERED])
+    shown = capsys.readouterr().out
+    assert shown.count("Thirty days. [1]\n") == 1
