@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import signal
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from adapters import background
-from adapters.background import BackgroundLoop
+from adapters.background import BackgroundLoop, Held
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -141,3 +142,79 @@ def test_ctrl_c_in_the_moment_of_starting_cancels_the_work(
                 loop.run(for_ever(ended, begun))
         assert ended == (["closed"] if begin_first else [])
         assert loop.run(asyncio.sleep(0, "still there")) == "still there"
+
+
+def test_events_are_taken_here_while_the_work_goes_on_there() -> None:
+    events: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+    taken: list[tuple[int, int]] = []
+
+    async def work() -> str:
+        for number in range(100):
+            events.put(number)
+            await asyncio.sleep(0)
+        return "done"
+
+    with BackgroundLoop() as loop:
+        here = threading.get_ident()
+        assert loop.attend(work(), events, lambda number: taken.append((number, threading.get_ident()))) == "done"
+    assert taken == [(number, here) for number in range(100)]
+
+
+def test_what_cannot_be_taken_ends_the_work() -> None:
+    events: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+    begun, ended = threading.Event(), []
+    events.put(1)
+
+    def refuse(_: int) -> None:
+        begun.wait(10)
+        raise BrokenPipeError
+
+    with BackgroundLoop() as loop:
+        with pytest.raises(BrokenPipeError):
+            loop.attend(for_ever(ended, begun), events, refuse)
+        assert ended == ["closed"]
+
+
+class _House:
+    """An async context manager that minds which task comes and goes."""
+
+    def __init__(self, fault: Exception | None = None) -> None:
+        self.fault = fault
+        self.tasks: list[asyncio.Task[Any] | None] = []
+
+    async def __aenter__(self) -> str:
+        self.tasks.append(asyncio.current_task())
+        if self.fault is not None:
+            raise self.fault
+        await asyncio.sleep(0.01)
+        return "inside"
+
+    async def __aexit__(self, *_: object) -> None:
+        self.tasks.append(asyncio.current_task())
+
+
+def test_what_is_held_is_entered_and_left_by_one_task() -> None:
+    house = _House()
+    with BackgroundLoop() as loop:
+        held = Held(house)
+        assert loop.run(held.enter()) == "inside"
+        assert len(house.tasks) == 1
+        loop.run(held.leave())
+        loop.run(held.leave())
+    first, last = house.tasks
+    assert first is last
+
+
+def test_what_cannot_be_entered_is_told_and_need_not_be_left() -> None:
+    with BackgroundLoop() as loop:
+        held = Held(_House(LookupError()))
+        with pytest.raises(LookupError):
+            loop.run(held.enter())
+        loop.run(held.leave())
+
+
+def test_what_nobody_leaves_is_left_with_the_loop() -> None:
+    house = _House()
+    with BackgroundLoop() as loop:
+        loop.run(Held(house).enter())
+    assert len(house.tasks) == 2
