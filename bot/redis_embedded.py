@@ -18,6 +18,7 @@ from typing_extensions import override
 from bot.errors import StateError, StateUnavailableError
 from bot.ports import State
 from bot.redis_keeping import Keeper, restore
+from bot.redis_scripting import Scripting
 from bot.state_file import StateFile, read_only
 from bot.state_keys import milliseconds, state_key, stored
 
@@ -29,39 +30,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Scripts tell which keys they write: the list begins with what the script returns. A script with a fault tells nothing,
-# and then all keys are looked at. burner-redis keeps a hash or a set whose last member was removed, with its expiry,
-# where Redis has none any more: it is deleted here.
-_PRELUDE: Final = """
-local NOW = tonumber(table.remove(ARGV))
-local _written, _count = {}, 1
-local _reads = {GET=1, EXISTS=1, TTL=1, HGET=1, HGETALL=1, LRANGE=1, LLEN=1, LINDEX=1, ZSCORE=1, ZCARD=1, ZRANGE=1,
-    ZRANGEBYSCORE=1, SISMEMBER=1, SMEMBERS=1, XRANGE=1, PUBLISH=1}
-local _removes = {HDEL='HGETALL', ZREM='ZCARD', ZREMRANGEBYSCORE='ZCARD', SREM='SMEMBERS'}
-local function _noting(call)
-    return function(command, key, ...)
-        local name = string.upper(command)
-        if _reads[name] then return call(command, key, ...) end
-        _count = _count + 1
-        _written[_count] = key
-        if name == 'DEL' then
-            for _, other in ipairs({...}) do
-                _count = _count + 1
-                _written[_count] = other
-            end
-        end
-        local answer = call(command, key, ...)
-        if _removes[name] then
-            local left = call(_removes[name], key)
-            if left == 0 or type(left) == 'table' and #left == 0 then call('DEL', key) end
-        end
-        return answer
-    end
-end
-local redis = {call = _noting(redis.call), pcall = redis.pcall and _noting(redis.pcall)}
-local function _script()
-"""
-_EPILOGUE: Final = "\nend\n_written[1] = _script() or false\nreturn _written"
+_CLOSED: Final = "The state was closed."
+_FAULT: Final = "The state inside the process could not do what was asked; the log tells more."
 _PEXPIRE: Final = "return redis.call('PEXPIRE', KEYS[1], ARGV[1])"
 
 
@@ -71,7 +41,7 @@ class EmbeddedState(State):
     def __init__(self, client: BurnerRedis, namespace: str, keeper: Keeper | None = None) -> None:
         self._client = client
         self._namespace = namespace
-        self._scripts: dict[str, tuple[str, str]] = {}
+        self._scripting = Scripting(client)
         # Does not jump when somebody sets the clock.
         self._epoch = time.time() - time.monotonic()
         self._closed = False
@@ -117,21 +87,18 @@ class EmbeddedState(State):
 
     @override
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Value] = ()) -> Any:
-        if script.text not in self._scripts:
-            text = _PRELUDE + script.text + _EPILOGUE
-            self._scripts[script.text] = (text, await self._do(self._client.script_load, text))
-        text, digest = self._scripts[script.text]
+        if self._closed:
+            raise StateUnavailableError(_CLOSED)
         now = int((self._epoch + time.monotonic()) * 1000)
-        given = [*keys, *map(stored, args), str(now)]
         try:
-            answer = await self._do(self._client.evalsha, digest, len(keys), *given)
-        except BaseException:
-            # It may have written before it failed.
-            if self._keeper is not None:
-                self._keeper.note_all()
-            raise
-        self._note(*answer[1:])
-        return answer[0]
+            answer, _ = self._scripting.run(
+                script.text, [stored(key) for key in keys], [stored(arg) for arg in args], now
+            )
+        except ResponseError as error:
+            raise StateError(_FAULT) from error
+        finally:
+            self._note(*self._scripting.written)
+        return answer
 
     @override
     async def get(self, key: str) -> bytes | None:
@@ -218,13 +185,11 @@ class EmbeddedState(State):
 
     async def _do(self, command: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:  # noqa: ANN401 - as the commands take them
         if self._closed:
-            message = "The state was closed."
-            raise StateUnavailableError(message)
+            raise StateUnavailableError(_CLOSED)
         try:
             return await command(*args, **options)
         except ResponseError as error:
-            message = "The state inside the process could not do what was asked; the log tells more."
-            raise StateError(message) from error
+            raise StateError(_FAULT) from error
 
     def _note(self, *keys: str | bytes) -> None:
         """These keys changed."""

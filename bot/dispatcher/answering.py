@@ -126,7 +126,8 @@ class Answering:
             _log.warning("conversation_unreachable", kind=type(error).__name__, exc_info=error)
             conversation, lost = Conversation(id=message.conversation), True
         try:
-            seen = await asyncio.wait_for(turn.platform.thread(message, _THREAD_MESSAGES), _THREAD_SECONDS)
+            async with asyncio.timeout(_THREAD_SECONDS):
+                seen = await turn.platform.thread(message, _THREAD_MESSAGES)
         except (PlatformError, TimeoutError) as error:
             _log.warning("thread_unreachable", platform=message.platform, exc_info=error)
             return conversation, lost

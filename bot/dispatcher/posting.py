@@ -92,7 +92,8 @@ class Posting:
     async def _decorate(self, call: Coroutine[Any, Any, None]) -> bool:
         """Whether it worked."""
         try:
-            await asyncio.wait_for(call, _DECORATION_SECONDS)
+            async with asyncio.timeout(_DECORATION_SECONDS):
+                await call
         except Exception as error:  # noqa: BLE001 - whatever a platform does here, the answer goes on
             DECORATIONS_FAILED.labels(platform_label(self._platform)).inc()
             _log.warning("decoration_failed", platform=self._platform, exc_info=error)
@@ -131,7 +132,8 @@ class Posting:
 
     async def _once(self, call: Callable[[], Awaitable[None]]) -> None:
         try:
-            await asyncio.wait_for(call(), _POST_SECONDS)
+            async with asyncio.timeout(_POST_SECONDS):
+                await call()
         except TimeoutError as error:
             message = "The chat platform did not answer in time."
             raise PlatformError(message) from error
