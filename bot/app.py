@@ -142,13 +142,14 @@ async def open_app(
     announce: Callable[[str], None] = lambda _: None,
     *,
     to_ingest: Callable[[], SourceFile | None] | None = None,
+    meanwhile: Callable[[], object] | None = None,
     ingest_command: str = "/ingest",
 ) -> AsyncIterator[App]:
     """Open everything; close it in reverse order at the end, whatever happens.
 
     `announce` gets a sentence before each step that takes seconds. `to_ingest` brings, from a thread, the file that is
-    ingested first: it is read while the model loads. `ingest_command` is what refusals name. Raises RetrievalError and
-    BotError with sentences for the user.
+    ingested first: it is read while the model loads. `meanwhile` is called in a thread at that time, to import what is
+    needed next. `ingest_command` is what refusals name. Raises RetrievalError and BotError with sentences for the user.
     """
     from bot.engine import AnswerEngine
     from retrieval.bm25 import Bm25Encoder
@@ -159,7 +160,7 @@ async def open_app(
         readers = open_readers(settings, stack)
         if to_ingest is not None:
             await _read_ahead(readers, to_ingest)
-        embedder = await open_embedder(settings, stack, announce)
+        embedder = await open_embedder(settings, stack, announce, meanwhile)
         bm25 = Bm25Encoder()
         store = await open_store(settings, identity_of(embedder))
         stack.push_async_callback(store.close)
@@ -226,10 +227,18 @@ def open_readers(settings: Settings, stack: AsyncExitStack) -> Readers:
     return readers
 
 
-async def open_embedder(settings: Settings, stack: AsyncExitStack, announce: Callable[[str], None]) -> Embedder:
-    """Load the embedding model; the stack closes it."""
+async def open_embedder(
+    settings: Settings,
+    stack: AsyncExitStack,
+    announce: Callable[[str], None],
+    meanwhile: Callable[[], object] | None = None,
+) -> Embedder:
+    """Load the embedding model; the stack closes it. `meanwhile` as in `open_app`."""
     # In a thread: its libraries take half a second to import, and a file may be being read meanwhile.
     embedder_type, choice_type = await asyncio.to_thread(_embedding)
+    if meanwhile is not None:
+        # From here on the processor is in the model's own code; imports before this would hold up each other.
+        asyncio.get_running_loop().run_in_executor(None, meanwhile)
     choice = choice_type(
         name=settings.embedding_model,
         folder=settings.embedding_model_path,
