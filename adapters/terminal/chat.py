@@ -122,9 +122,8 @@ class _Opened:
 async def _open(settings: Settings, terminal: TerminalPlatform, audience: Audience) -> AsyncIterator[_Opened]:
     async with AsyncExitStack() as stack:
         # What keeps turns takes a second to import: that is done while the model loads.
-        importing = asyncio.get_running_loop().run_in_executor(None, _composition)
-        app = await stack.enter_async_context(open_app(settings, tell))
-        open_service, fetchers = await importing
+        app = await stack.enter_async_context(open_app(settings, tell, meanwhile=_composition))
+        open_service, fetchers = await asyncio.to_thread(_composition)
         state = await stack.enter_async_context(open_state(settings))
         service = await stack.enter_async_context(open_service(app, state, [terminal], fetchers(), at_home=True))
         desk = TurnDesk(dispatcher=service.dispatcher, drain_seconds=settings.drain_seconds)
