@@ -67,8 +67,10 @@ if left >= 1 then
     redis.call('PEXPIRE', list, whole(days))
   end
 end
-local oldest = redis.call('ZRANGE', times, 0, batch - 1, 'WITHSCORES')
 local excess = redis.call('ZCARD', times) - most
+local first = redis.call('ZRANGE', times, 0, 0, 'WITHSCORES')
+if excess <= 0 and first[2] and tonumber(first[2]) > cutoff and value(first[1], 'entry') then return 1 end
+local oldest = redis.call('ZRANGE', times, 0, batch - 1, 'WITHSCORES')
 for i = 1, #oldest, 2 do
   if (i + 1) / 2 > excess and tonumber(oldest[i + 1]) > cutoff and value(oldest[i], 'entry') then break end
   remove(oldest[i])

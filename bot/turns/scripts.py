@@ -139,7 +139,8 @@ end
 local attempts = (tonumber(field(id, 'attempts')) or 0) + 1
 redis.call('HSET', book, id .. ':attempts', attempts)
 redis.call('PEXPIRE', lease, ARGV[2])
-extend(ARGV[3])
+-- The first time it was claimed a moment ago.
+if attempts > 1 then extend(ARGV[3]) end
 return {'turn', id, field(id, 'message'), attempts, field(id, 'answer'), field(id, 'at'), field(id, 'withdrawn')}
 """,
 )
