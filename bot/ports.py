@@ -48,7 +48,8 @@ Value = str | bytes | int | float
 class Script:
     """A Lua script that the state runs in one step. In it, `NOW` is the state's own time in milliseconds.
 
-    It uses only what Redis 7 (Lua 5.1) and the embedded state (Lua 5.4, no cjson) both have. All keys have one tag.
+    It uses only what both Redis 7 and the embedded state have: Lua 5.1 without cjson, and the commands that
+    `bot.redis_scripting` lists. All keys have one tag.
     """
 
     name: str

@@ -316,17 +316,36 @@ def test_ctrl_c_cancels_an_ingestion_and_says_what_stays(own_office: Path, tmp_p
         assert screen.wait_for_end() == 0
 
 
-def test_without_redis_in_the_middle_of_a_chat_questions_are_answered(own_office: Path, tmp_path: Path) -> None:
+def test_without_redis_in_the_middle_of_a_chat_questions_are_answered_and_it_is_said(
+    own_office: Path, tmp_path: Path
+) -> None:
     from fakes.redis_server import BINARY, RedisServer, running  # noqa: PLC0415 - where it is installed
 
     if BINARY is None:
         pytest.skip("no redis-server is installed here")
     (tmp_path / "redis").mkdir()
     with running(RedisServer(tmp_path / "redis")) as server:
-        chat = begin(own_office, "--json", REDIS_URL=server.url)
+        chat = begin(own_office, REDIS_URL=server.url)
         assert chat.stdout is not None
         ask(chat, WHO)
-        assert "head of the department" in json.loads(chat.stdout.readline())["answer"]
+        while b"travel.md" not in (shown := chat.stdout.readline()):
+            assert b"remember" not in shown
     ask(chat, DAYS)
-    assert "30 days" in json.loads(chat.stdout.readline())["answer"]
-    assert end(chat).code == 0
+    ended = end(chat)
+    assert ended.code == 0
+    assert "within 30 days" in ended.out
+    assert "remember" in ended.out
+
+
+def test_a_reader_that_has_enough_ends_the_chat_quietly(own_office: Path) -> None:
+    chat = begin(own_office)
+    assert chat.stdout is not None
+    chat.stdout.close()
+    ask(chat, f"{WHO}\n{DAYS}")
+    assert chat.stdin is not None
+    chat.stdin.close()
+    assert chat.stderr is not None
+    told = chat.stderr.read().decode()
+    chat.stderr.close()
+    assert chat.wait(60) == 1
+    assert told.splitlines()[1:] == []
