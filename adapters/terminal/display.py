@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from adapters.answering import AnswerPrinter, Stages, as_json
 from adapters.cli.progress import IngestionDisplay
-from adapters.ingesting import verdict_line
-from adapters.printing import print_json_line, safe, safe_line, say, tell
+from adapters.printing import print_json_line, safe, say, tell
+from adapters.terminal.earlier import EarlierTurn
 from adapters.terminal.platform import ResultShown, Said, SourcesPosted, TurnClosed, Waits
 from adapters.terminal.results import result_lines
-from adapters.wrapping import wrapped
 from bot.results import JobReport
 from bot.types import Abstained, Answered, StatusChanged, TextDelta, TextReset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import TracebackType
 
     from adapters.terminal.platform import Event, Post, TerminalReply
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from bot.results import CommandResult
 
 _ERROR_ID: Final = re.compile(r"\b[0-9a-f]{8}\b")
-_QUESTION: Final = 500
-"""Characters of an earlier question that are repeated above its answer."""
 
 
 class Mode(Enum):
@@ -104,7 +101,8 @@ class Screen:
                 if self._turn is not None:
                     self._turn.make_room()
                 if not self.gone:
-                    turn.print(self.mode)
+                    # Where a program reads the answers, what it did not ask for goes beside them.
+                    turn.print(_say if self.mode is Mode.PERSON else _tell)
 
 
 class TurnDisplay:
@@ -261,59 +259,6 @@ class TurnDisplay:
     def _print_json(self, value: dict[str, Any]) -> None:
         self._said_something = True
         print_json_line({"question": self.message.text, **value})
-
-
-class EarlierTurn:
-    """A turn of a chat that ended before its answer: collected, and shown in one piece."""
-
-    def __init__(self, message: Message) -> None:
-        self._message = message
-        self._posts: list[Post] = []
-        self.closed = False
-
-    def take(self, post: Post) -> None:
-        """Keep what has to be shown."""
-        match post.event:
-            case StatusChanged() | Waits() | TextDelta() | TextReset():
-                pass
-            case ResultShown(result=JobReport(state=state)) if not state.is_over:
-                pass
-            case TurnClosed():
-                self.closed = True
-            case _:
-                # It is in line and will be printed: what comes after it must not wait for the screen.
-                self._posts.append(post)
-                post.printed()
-
-    def print(self, mode: Mode) -> None:
-        """Show it; into a pipe's side channel where a program reads the answers."""
-        if not self._posts:
-            return
-        write: Callable[[str], None] = _say if mode is Mode.PERSON else _tell
-        asked = f"/{self._message.command} {self._message.text}" if self._message.command else self._message.text
-        write(wrapped(f"You asked before: {safe_line(asked, _QUESTION)}") + "\n\n")
-        printer = AnswerPrinter(write, streamed=False)
-        for post in self._posts:
-            match post.event:
-                case Answered() | Abstained():
-                    printer.take(post.event)
-                case SourcesPosted(sources=sources):
-                    printer.sources(sources)
-                case Said(text=text):
-                    write(safe(text) + "\n")
-                case ResultShown(result=result):
-                    _write_result(result, write)
-                case _:
-                    pass
-        write("\n")
-
-
-def _write_result(result: CommandResult, write: Callable[[str], None]) -> None:
-    if isinstance(result, JobReport):
-        for verdict in result.verdicts:
-            write(verdict_line(verdict) + "\n")
-    for line in result_lines(result):
-        write(line + "\n")
 
 
 def _plain_json(text: str) -> dict[str, Any]:

@@ -329,12 +329,12 @@ def test_without_redis_in_the_middle_of_a_chat_questions_are_answered_and_it_is_
         assert chat.stdout is not None
         ask(chat, WHO)
         while b"travel.md" not in (shown := chat.stdout.readline()):
-            assert b"remember" not in shown
+            assert b"memory of this" not in shown
     ask(chat, DAYS)
     ended = end(chat)
     assert ended.code == 0
     assert "within 30 days" in ended.out
-    assert "remember" in ended.out
+    assert "memory of this thread cannot be reached" in ended.out
 
 
 def test_a_reader_that_has_enough_ends_the_chat_quietly(own_office: Path) -> None:
