@@ -120,6 +120,9 @@ async def open_service(
                 max_turns=settings.max_turns,
             ),
         )
+        for platform in platforms:
+            # What a process before this one left is taken up at once.
+            await turns.free(platform.name)
         await stack.enter_async_context(dispatcher)
         yield Service(state=state, dispatcher=dispatcher, conversations=conversations, history=history, jobs=jobs)
 

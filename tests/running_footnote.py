@@ -21,7 +21,7 @@ class Result:
     err: str
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - whatever JSON holds
+    def json(self) -> Any:
         return json.loads(self.out)
 
 

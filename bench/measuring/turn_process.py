@@ -15,10 +15,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from bot.admission import Admission, Rules
-from bot.conversations import Conversations
-
 from bot.codec import decode
 from bot.commands import Commands
+from bot.conversations import Conversations
 from bot.dispatcher import Dispatcher, DispatcherLimits
 from bot.dispatcher.answering import Answering
 from bot.errors import PlatformError

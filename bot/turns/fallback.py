@@ -206,6 +206,10 @@ class FallbackTurns:
         busy = {turn.lane for turn in self._untold.values() if turn.outcome is None}
         return [f"{_LOCAL}{lane}" for lane in ours] + [lane for lane in lanes if lane not in busy]
 
+    async def free(self, platform: str) -> None:
+        """As `Turns.free`."""
+        await self._outage.attempt(partial(self._primary.free, platform), None)
+
     async def take(self, platform: str, lane: str) -> Lease | None:
         """As `Turns.take`; None for a lane of a state that is away."""
         if lane.startswith(_LOCAL):

@@ -84,6 +84,10 @@ class LaneIndex:
         """Have the lane looked at at once."""
         await self._state.zadd(self.key(platform), {lane: AT_ONCE})
 
+    async def entered(self, platform: str) -> list[str]:
+        """All lanes that may have turns in line."""
+        return [lane.decode() for lane in await self._state.zrange(self.key(platform), 0, -1)]
+
     async def due(self, platform: str) -> dict[str, float]:
         """The lanes that somebody has to look at, the longest due first, with their scores."""
         reply = await self._state.run(_DUE, [self.key(platform)], [_AT_MOST, self._remember_ms])

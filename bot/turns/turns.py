@@ -228,6 +228,14 @@ class Turns:
         await self._index.looked(platform, waits)
         return lanes
 
+    async def free(self, platform: str) -> None:
+        """At the start of a process: a state inside it holds only leases of a process that is gone. Drop them."""
+        if self._state.shared:
+            return
+        for lane in await self._index.entered(platform):
+            await self._state.delete(self._keys(lane)[3])
+            await self._index.offer(platform, lane)
+
     async def take(self, platform: str, lane: str) -> Lease | None:
         """Lease a lane that nobody holds; None when it is held or its line is empty."""
         token = self.new_token()

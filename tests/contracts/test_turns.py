@@ -727,3 +727,18 @@ async def test_on_a_cluster_each_step_stays_on_one_node(tmp_path: Path) -> None:
         assert await turns.take("test", lease.lane) is None
         assert await turns.outcome(asked("3")) is Outcome.WITHDRAWN
         await state.close()
+
+
+async def test_a_process_that_starts_takes_up_at_once_what_one_before_it_left(
+    state: State, embedded_state: State
+) -> None:
+    for place in (state, embedded_state):
+        dead, alive = of(place, "dead"), of(place, "alive")
+        await leased(dead, asked("first"))
+        await alive.free("test")
+        # Where others may be at work, a lease is left alone.
+        assert bool(await alive.abandoned("test")) is not place.shared
+    lane = (await alive.abandoned("test"))[0]
+    lease = await alive.take("test", lane)
+    assert lease is not None
+    assert (await begun(alive, lease)).message == asked("first")

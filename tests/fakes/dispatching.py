@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bot.admission import Admission, Rules
-from bot.conversations import Conversations
-from bot.history import History
-from bot.turns import FallbackTurns, Turns
-
 from bot.commands import Commands
+from bot.conversations import Conversations
 from bot.dispatcher import Dispatcher, DispatcherLimits
 from bot.dispatcher.answering import Answering
+from bot.history import History
 from bot.redis_embedded import EmbeddedState
 from bot.settings import load_settings
+from bot.turns import FallbackTurns, Turns
 from bot.types import (
     Abstained,
     Abstention,
