@@ -420,7 +420,7 @@ async def test_a_process_that_died_after_posting_is_not_answered_again_and_the_s
             await dead.turns.release(lane.lease)
         async with dispatching(state, platform, ScriptedEngine(), owner="b") as desk:
             await eventually(lambda: platform.kinds(message) == ["answer", "sources"])
-            await eventually(lambda: desk.dispatcher._lanes._empty.is_set())
+            await eventually(desk.dispatcher._lanes._empty.is_set)
             again = await desk.dispatcher.receive(message)
             assert again.outcome is Outcome.DUPLICATE
             assert await desk.turns.outcome(message) is Outcome.ANSWERED
