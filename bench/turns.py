@@ -17,6 +17,7 @@ import signal
 import socket
 import statistics
 import sys
+import sysconfig
 import tempfile
 import time
 from collections import deque
@@ -35,6 +36,13 @@ from bot.telemetry import configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def redis_server() -> str | None:
+    """The system's, or what the development environment brings."""
+    packaged = Path(sysconfig.get_path("scripts")) / "redis-server"
+    return shutil.which("redis-server") or (str(packaged) if packaged.is_file() else None)
+
 
 PATIENCE = 60.0
 """Seconds without any post after which the rest counts as lost."""
@@ -56,7 +64,7 @@ class Redis:
 
     async def start(self) -> None:
         self.process = await asyncio.create_subprocess_exec(
-            "redis-server",
+            redis_server() or "redis-server",
             *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""),
             *("--appendonly", "yes", "--loglevel", "warning"),
             stdout=asyncio.subprocess.DEVNULL,
@@ -372,7 +380,7 @@ async def main() -> int:
     arguments = parser.parse_args()
     if arguments.events < 1 or arguments.processes < 1:
         parser.error("--events and --processes have to be at least 1")
-    if shutil.which("redis-server") is None:
+    if redis_server() is None:
         parser.error("redis-server is not installed; on Debian and Ubuntu: apt install redis-server")
     configure_logging("error")
     print(describe())
