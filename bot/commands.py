@@ -96,7 +96,8 @@ class Commands:
         )
 
     async def _new(self, message: Message) -> AsyncGenerator[CommandResult]:
-        await self._conversations.forget(message.conversation)
+        # By the platform's clock, as the other messages' times are.
+        await self._conversations.forget(message.conversation, message.sent_at)
         yield Told(text="A new conversation: what was said before is forgotten.")
 
     async def _good(self, message: Message) -> AsyncGenerator[CommandResult]:
@@ -140,6 +141,8 @@ def did_its_work(result: CommandResult) -> bool:
     match result:
         case Told(failed=failed):
             return not failed
+        case DocumentsForgotten(removed=removed):
+            return bool(removed)
         case JobReport(state=state):
             return state in {JobState.DONE, JobState.CANCELLED}
         case _:

@@ -102,12 +102,13 @@ class Conversations:
         if stored and stored[0].startswith(_FORGOTTEN):
             since = _moment(stored.pop(0), conversation)
         oldest = datetime.now(UTC) - timedelta(seconds=self._seconds)
-        turns = _readable(stored[-self._turns :] if self._turns else (), conversation)
-        return Conversation(
-            id=conversation,
-            turns=tuple(sorted((turn for turn in turns if turn.asked_at >= oldest), key=lambda turn: turn.asked_at)),
-            since=since,
-        )
+        turns = [
+            turn
+            for turn in _readable(stored[-self._turns :] if self._turns else (), conversation)
+            # A turn that was under way when the thread was begun anew is remembered after that.
+            if turn.asked_at >= oldest and (since is None or turn.asked_at > since)
+        ]
+        return Conversation(id=conversation, turns=tuple(sorted(turns, key=lambda turn: turn.asked_at)), since=since)
 
     async def append(self, conversation: str, turn: Turn) -> None:
         """Remember a turn, unless one of its id is remembered already. Long texts are clipped."""

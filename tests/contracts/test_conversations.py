@@ -201,6 +201,15 @@ async def test_a_thread_that_is_begun_anew_says_since_when(memory: Conversations
     assert since > NOW
 
 
+async def test_a_turn_that_was_under_way_when_the_thread_was_begun_anew_is_forgotten(
+    memory: Conversations, thread: str
+) -> None:
+    await memory.forget(thread, NOW + timedelta(seconds=5))
+    for number in (4, 5, 6):
+        await memory.append(thread, turn(number))
+    assert questions((await memory.load(thread)).turns) == ["question 6"]
+
+
 @pytest.mark.parametrize(
     "element",
     [
