@@ -144,7 +144,10 @@ class ThreadMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Which posts of a turn already stand on the platform. A half-streamed answer does not count as one."""
+    """Which posts of a turn already stand on the platform. A half-streamed answer does not count as one.
+
+    Nor does a report of how far a command is: its last result is still to come.
+    """
 
     answer: bool = False
     sources: bool = False

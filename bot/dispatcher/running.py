@@ -7,10 +7,12 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import stamina
 import structlog
 
-from bot.command_words import command_of
+from bot.command_words import INGEST, command_of
 from bot.commands import did_its_work
+from bot.dispatcher.pauses import pause
 from bot.dispatcher.posting import Posting
 from bot.dispatcher.turn import Turn
 from bot.errors import BotError, LeaseLostError, PlatformError
@@ -34,8 +36,11 @@ if TYPE_CHECKING:
 
 _ATTEMPTS: Final = 3
 """How often a turn may be begun: one that ends its process each time must not end all of them."""
-_STANDING_SECONDS: Final = 20.0
-"""How long the platform may take to say what stands already."""
+_ASK_SECONDS: Final = 20.0
+"""How long the platform may take, each time, to say what stands already."""
+_STANDING_SECONDS: Final = 60.0
+"""How long we go on asking for that."""
+_STANDING_ATTEMPTS: Final = 5
 _log = structlog.get_logger(__name__)
 
 
@@ -83,7 +88,12 @@ class TurnRunner:
         """Bring the turn to its outcome. Raises LeaseLostError, and nothing else but cancellation."""
         message = pending.message
         platform = self._platforms[platform_name]
-        reply = self._replies.pop(pending.id, None) or platform.reply(message, pending.id)
+        try:
+            reply = self._replies.pop(pending.id, None) or platform.reply(message, pending.id)
+        except Exception as error:  # noqa: BLE001 - there is no way to answer it, and others wait behind it
+            _log.error("turn_without_reply", turn=pending.id, error_id=new_error_id(), exc_info=error)
+            self._refusals.pop(pending.id, None)
+            return Outcome.FAILED
         posting = self._posting(platform, message, reply)
 
         async def keep(composed: str) -> bool:
@@ -93,7 +103,7 @@ class TurnRunner:
         try:
             if pending.attempts > 1:
                 _log.info("turn_taken_up", platform=platform_label(platform.name), turn=pending.id)
-                turn = replace(turn, standing=await self._standing(turn))
+                turn = replace(turn, standing=await self._taken_up(turn))
             return await self._say(turn)
         except LeaseLostError:
             raise
@@ -114,12 +124,13 @@ class TurnRunner:
             if refusal.text and not turn.standing.answer:
                 await turn.posting.say(refusal.text)
             return refusal.outcome
-        if pending.attempts > _ATTEMPTS and not turn.standing.answer:
+        command = command_of(message)
+        # Jobs have a bound of their own, and outlive more processes than questions do.
+        if pending.attempts > _ATTEMPTS and not turn.standing.answer and command != INGEST:
             error_id = new_error_id()
             _log.error("turn_given_up", turn=pending.id, platform=platform_label(message.platform), error_id=error_id)
             await turn.posting.say(await _told("gave_up", message, error_id))
             return Outcome.FAILED
-        command = command_of(message)
         if not command:
             return await self._answering.run(turn)
         return Outcome.DONE if turn.standing.answer else await self._run_command(command, turn)
@@ -147,17 +158,42 @@ class TurnRunner:
         error_id = new_error_id()
         label = platform_label(turn.message.platform)
         _log.error("turn_failed", turn=turn.pending.id, platform=label, error_id=error_id, exc_info=error)
-        try:
-            # What failed may be the platform's word that the answer was posted.
-            standing = await self._standing(turn)
-            if not standing.answer:
+        # What failed may be the platform's word that the answer was posted.
+        if not (await self._standing_or_none(turn) or Standing()).answer:
+            try:
                 await turn.posting.say(await _told("failed", turn.message, error_id))
-        except (PlatformError, TimeoutError) as again:
-            _log.error("failure_not_said", turn=turn.pending.id, error_id=error_id, exc_info=again)
+            except Exception as again:  # noqa: BLE001 - nothing is left to try
+                _log.error("failure_not_said", turn=turn.pending.id, error_id=error_id, exc_info=again)
         return Outcome.FAILED
 
+    async def _taken_up(self, turn: Turn) -> Standing:
+        """What stands of a turn that was begun before. Raises PlatformError when that has to be known and is not."""
+        standing = await self._standing_or_none(turn)
+        if standing is not None:
+            return standing
+        if turn.pending.answer is not None:
+            message = "The chat platform does not tell whether the answer was posted."
+            raise PlatformError(message)
+        return Standing()  # an answer is kept before it is posted
+
+    async def _standing_or_none(self, turn: Turn) -> Standing | None:
+        """Which posts of the turn stand, asked again and again for a time; None: the platform does not tell."""
+        caller = stamina.AsyncRetryingCaller(
+            attempts=_STANDING_ATTEMPTS, timeout=_STANDING_SECONDS, wait_initial=0.5, wait_max=10.0
+        )
+        try:
+            return await caller(pause, self._standing, turn)
+        except Exception as error:  # noqa: BLE001 - whatever a platform does here, the turn has to end
+            _log.warning("standing_unknown", turn=turn.pending.id, exc_info=error)
+            return None
+
     async def _standing(self, turn: Turn) -> Standing:
-        return await asyncio.wait_for(turn.platform.standing(turn.message, turn.pending.id), _STANDING_SECONDS)
+        try:
+            async with asyncio.timeout(_ASK_SECONDS):
+                return await turn.platform.standing(turn.message, turn.pending.id)
+        except TimeoutError as error:
+            message = "The chat platform did not answer in time."
+            raise PlatformError(message) from error
 
     def _posting(self, platform: ChatPlatform, message: Message, reply: Reply) -> Posting:
         async def standing() -> Standing:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from bot.messages import Author, Message, Standing
+from bot.results import JobReport
 from retrieval.types import Audience
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class FakePlatform:
 
     async def standing(self, message: Message, turn_id: TurnId) -> Standing:
         await self.act("standing")
-        kinds = [post.kind for post in self.posts if post.turn == turn_id]
+        kinds = [post.kind for post in self.posts if post.turn == turn_id and not _is_progress(post)]
         return Standing(answer=any(kind != "sources" for kind in kinds), sources="sources" in kinds)
 
     async def thread(self, message: Message, limit: int) -> Sequence[ThreadMessage]:
@@ -69,6 +70,10 @@ class FakePlatform:
 
     def bodies(self, message: Message) -> list[Any]:
         return [post.body for post in self.posts if post.turn == message.turn_id]
+
+
+def _is_progress(post: Post) -> bool:
+    return isinstance(post.body, JobReport) and not post.body.state.is_over
 
 
 @dataclass
