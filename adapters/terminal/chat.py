@@ -161,7 +161,7 @@ class _Chat:
         self.signals.on_leave = lambda: self.loop.soon(self.opened.desk.leave)
         if self.interactive:
             self.signals.on_wake = self._print_at_prompt
-            self.terminal.on_closed = self.signals.wake
+            self.terminal.on_news = self.signals.wake
         if first_library is not None:
             self._fill(first_library)
         self._greet()
@@ -198,7 +198,7 @@ class _Chat:
             yield line
 
     def _print_at_prompt(self) -> None:
-        """An earlier turn has come to its end while a line is being typed."""
+        """Something of an earlier turn came in while a line is being typed: it is taken, and printed when whole."""
         with self.screen.held():
             drain(self.terminal.posts, self.screen.take)
         if self.screen.is_ready:

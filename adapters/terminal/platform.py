@@ -113,8 +113,8 @@ class TerminalPlatform(ChatPlatform):
         self.user: Final = user
         self.posts: Final[queue.SimpleQueue[Post | None]] = queue.SimpleQueue()
         """What is to be printed, in order. None only wakes up whoever waits."""
-        self.on_closed: Callable[[], None] = _nothing
-        """Called in the loop's thread when the last post of a turn is in line."""
+        self.on_news: Callable[[], None] = _nothing
+        """Called in the loop's thread when a post is in line that a turn waits for, or the last one of a turn."""
         self._name = f"terminal:{user}@{host}"
         self._stands: OrderedDict[TurnId, Standing] = OrderedDict()
 
@@ -148,11 +148,11 @@ class TerminalPlatform(ChatPlatform):
         while len(self._stands) > _REMEMBERED:
             self._stands.popitem(last=False)
 
-    def put(self, post: Post) -> None:
-        """Hand a post to the screen's thread."""
+    def put(self, post: Post, *, urgent: bool) -> None:
+        """Hand a post to the screen's thread, and wake that when somebody waits for the post."""
         self.posts.put(post)
-        if isinstance(post.event, TurnClosed):
-            self.on_closed()
+        if urgent:
+            self.on_news()
 
 
 class TerminalReply(Reply):
@@ -209,15 +209,15 @@ class TerminalReply(Reply):
 
     @override
     async def close(self) -> None:
-        self._put(TurnClosed())
+        self._put(TurnClosed(), urgent=True)
 
-    def _put(self, event: Event) -> Post:
+    def _put(self, event: Event, *, urgent: bool = False) -> Post:
         post = Post(self, event, asyncio.get_running_loop())
-        self._terminal.put(post)
+        self._terminal.put(post, urgent=urgent)
         return post
 
     async def _insist(self, event: Event) -> None:
-        await self._put(event).stands()
+        await self._put(event, urgent=True).stands()
 
 
 def _nothing() -> None:

@@ -36,16 +36,16 @@ async def test_decorations_wait_for_nobody() -> None:
     terminal = TerminalPlatform("ada", "desk")
     reply = terminal.reply(MESSAGE, TURN)
     running = JobReport(id=JobId("j"), state=JobState.RUNNING)
-    closed: list[str] = []
-    terminal.on_closed = lambda: closed.append("closed")
+    news: list[str] = []
+    terminal.on_news = lambda: news.append("news")
     await reply.progress(Stage.SEARCHING)
     await reply.waiting(2)
     await reply.write("Thirty")
     await reply.rewrite()
     await reply.show(running)
-    assert not closed
+    assert not news
     await reply.close()
-    assert closed
+    assert news
     assert [post.event for post in drained(terminal)] == [
         StatusChanged(stage=Stage.SEARCHING),
         Waits(position=2),
@@ -59,10 +59,13 @@ async def test_decorations_wait_for_nobody() -> None:
 
 async def test_a_post_stands_once_it_is_printed() -> None:
     terminal = TerminalPlatform("ada", "desk")
+    news: list[str] = []
+    terminal.on_news = lambda: news.append("news")
     reply = terminal.reply(MESSAGE, TURN)
     answering = asyncio.create_task(reply.answer(ANSWER))
     await asyncio.sleep(0.02)
     assert not answering.done()
+    assert news  # else a chat that waits at its prompt would let the answer wait
     assert await terminal.standing(MESSAGE, TURN) == Standing()
     (post,) = drained(terminal)
     assert post.event == Answered(answer=ANSWER)
