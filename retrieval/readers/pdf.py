@@ -6,9 +6,11 @@ import asyncio
 import html
 import logging
 import re
+import signal
 import sys
 import threading
 import weakref
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from retrieval.errors import (
@@ -27,7 +29,7 @@ from retrieval.readers.sniffing import HEADER_REACH
 from retrieval.types import BlockKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from liteparse import LiteParse
     from liteparse.types import LayoutBlock, ParsedPage, ParseResult
@@ -97,7 +99,8 @@ class PdfReader:
         data = source.data[max(source.data.find(b"%PDF-", 0, HEADER_REACH), 0) :]
         for attempt in range(_ATTEMPTS):
             try:
-                result: ParseResult = self._pool().parse(data)
+                with _deaf_to_interrupts():
+                    result: ParseResult = self._pool().parse(data)
             except ParseTimeoutError as error:
                 raise self._too_slow(source) from error
             except ParseError as error:
@@ -143,6 +146,22 @@ class PdfReader:
             "Split it, or print it to a new PDF."
         )
         return ReadTimeoutError(msg)
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Start processes in here that Ctrl-C does not reach: a terminal sends it to all, and they would print a trace.
+
+    A process inherits what the thread that starts it blocks. The main thread, which heeds Ctrl-C, is not meant by it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _has_died(error: Exception) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -142,6 +143,19 @@ async def test_a_parser_that_was_killed_while_idle_is_replaced(readers: Readers)
         worker._proc.kill()
         worker._proc.wait()
     assert (await readers.read(source(simple_pdf(SENTENCE)))).blocks
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no signal masks on this system")
+async def test_ctrl_c_in_a_terminal_leaves_the_parser_alone(readers: Readers) -> None:
+    await readers.read(source(simple_pdf(SENTENCE)))
+    assert readers._pdf._parser is not None
+    (worker,) = readers._pdf._parser._pool._workers
+    worker._proc.send_signal(signal.SIGINT)
+    document = await readers.read(source(simple_pdf(SENTENCE + "One.", SENTENCE + "Two.")))
+    assert document.page_count == 2
+    assert readers._pdf._parser._pool._workers == [worker]
+    assert worker._proc.poll() is None
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 async def test_too_many_pages_are_refused() -> None:
