@@ -131,7 +131,10 @@ class Commands:
             by_name=message.author.name or message.author.id,
             asked_at=message.sent_at,
         )
-        yield await self._jobs.start(request)
+        begun = await self._jobs.start(request)
+        yield begun
+        if begun.state.is_over:
+            return  # taken up again after its end, or refused: said once
         async for report in self._jobs.watch(request.id):
             yield report
 
