@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from bot.followups import joined
-from bot.prompting import NO_ANSWER, harmless
+from bot.prompting import NO_ANSWER, harmless, unclosed_fence
 from bot.types import EXTRACTIVE, ModelStop, ModelText, StopReason, Usage
 from retrieval.bm25 import Bm25Encoder
 from retrieval.sentences import split_sentences
@@ -266,5 +266,7 @@ def _shown(quote: Quote) -> str:
     if len(text) > _LONGEST_QUOTE:
         cut = text.rfind(" ", 0, _LONGEST_QUOTE)
         text = text[: cut if cut > _LONGEST_QUOTE // 2 else _LONGEST_QUOTE] + " …"
+    if fence := unclosed_fence(text):
+        text = f"{text}\n{fence}"  # what follows, the marker first, is no code
     marker = f"[{quote.hit}]"
     return f"{text}\n\n{marker}" if "\n" in text else f"{text} {marker}"

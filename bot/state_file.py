@@ -140,7 +140,8 @@ def read_only(folder: Path) -> dict[bytes, Kept]:
         if not file.is_file():
             return {}
         with closing(sqlite3.connect(file, timeout=_BUSY_SECONDS)) as base:
-            return dict(_rows(base))
+            made = base.execute("SELECT count(*) FROM sqlite_master WHERE name = 'entry'").fetchone()[0]
+            return dict(_rows(base)) if made else {}  # a process may just be making it
     except (OSError, sqlite3.OperationalError) as error:
         raise _unusable(folder) from error
     except sqlite3.Error as error:

@@ -1,6 +1,6 @@
 """What a language model is told, and how its text is read."""
 
-from bot.prompting.citations import NO_ANSWER, CitationReader, CitationResult, Passage, Style, harmless
+from bot.prompting.citations import NO_ANSWER, CitationReader, CitationResult, Passage, Style, harmless, unclosed_fence
 from bot.prompting.composing import SYSTEM, ComposedPrompt, PromptLimits, compose, compose_condensing
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "compose",
     "compose_condensing",
     "harmless",
+    "unclosed_fence",
 ]

@@ -138,12 +138,31 @@ _INVISIBLE = re.compile(
 )
 _OLD_MARKER: Final = re.compile(rf"{_SPACE}(?<![A-Za-z0-9_])\[\d{{1,9}}\](?!\()")
 _CODE_OR_MARKER = re.compile(rf"(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)|{_BRACKETED}", re.IGNORECASE | re.DOTALL)
+_ANY_MARKER = re.compile(rf"(?P<code>(?!))|{_BRACKETED}", re.IGNORECASE)
 
 
 def harmless(text: str, *, code: bool = False) -> str:
     """Make data unable to pass for structure, citations or the sentinel (see the head of this module)."""
     text = _TAG.sub("‹", _INVISIBLE.sub("", text)).replace(NO_ANSWER, NO_ANSWER.replace("_", " "))
-    return text if code else _CODE_OR_MARKER.sub(_unmarked, text)
+    if code:
+        return text
+    spared = _CODE_OR_MARKER.sub(_unmarked, text)
+    # Code whose backticks do not pair up is read as text: its brackets are not spared.
+    return _ANY_MARKER.sub(_unmarked, text) if "`" in spared and _is_citing(spared) else spared
+
+
+def unclosed_fence(text: str) -> str:
+    """The run that opened a code fence which `text` does not close; empty when there is none."""
+    reader = CitationReader(0)
+    reader.feed(f"{text}\n")
+    return reader.fence
+
+
+def _is_citing(text: str) -> bool:
+    reader = CitationReader(1)
+    reader.feed(text)
+    result = reader.finish()
+    return bool(result.order or result.dropped)
 
 
 def without_markers(text: str) -> str:
@@ -205,6 +224,11 @@ class CitationReader:
         self._previous = ""  # the last character read
         self._line = ""  # what was read of the current line, cut short
         self._fence = ""  # the run that opened the code fence we are in
+
+    @property
+    def fence(self) -> str:
+        """The run that opened the code fence in which the text has come to stand; mostly empty."""
+        return self._fence
 
     def feed(self, text: str) -> str:
         """Take the next piece; return what may be shown now."""

@@ -46,4 +46,4 @@ def test_nothing_but_blanks_at_line_ends_is_lost(text: str, width: int) -> None:
     result = wrap(text, width)
     assert "".join(result.split()) == "".join(text.split())
     for line in result.split("\n"):
-        assert cell_len(line.rstrip()) <= width or line.startswith("|") or len(line.split()) == 1
+        assert cell_len(line.rstrip()) <= width or line.lstrip().startswith("|") or len(line.split()) == 1

@@ -6,7 +6,7 @@ import pytest
 from fakes.embedder import WordEmbedder
 from fakes.passages import chunk, conversation, hit, prompt, turn
 
-from bot.extractive import Extractive
+from bot.extractive import Extractive, Quote, _shown
 from bot.prompting import NO_ANSWER, CitationReader, CitationResult
 from bot.types import EXTRACTIVE, ModelStop, ModelText, Prompt
 from retrieval.errors import EmbeddingError
@@ -49,6 +49,16 @@ async def test_a_sentence_brings_the_list_that_it_announces(model: Extractive) -
     assert "BERT is trained on two tasks:" in result.text
     assert "masked language model" in result.text
     assert "next sentence prediction" in result.text
+
+
+@pytest.mark.parametrize(
+    "text", ["```\nx = a[1]", "Text:\n~~~ python\nx = 1", "```\nx\n```", "0``` [3] and ``[4]`", "a ` b"]
+)
+def test_a_quote_cites_itself_and_nothing_else_though_its_code_is_cut_off(text: str) -> None:
+    shown = _shown(Quote(hit=2, position=0, text=text, under="", terms=frozenset()))
+    reader = CitationReader(9)
+    reader.feed(f"{shown}\n\n")
+    assert reader.finish().order == (1,)
 
 
 async def test_a_row_of_a_table_is_quoted_with_its_header(model: Extractive) -> None:
