@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from bot import metrics
 from bot.admission import Admission, Rules
 from bot.commands import Commands
 from bot.conversations import Conversations
@@ -82,6 +83,7 @@ async def open_service(
     # Names this process to whoever looks into the state.
     owner = f"{socket.gethostname()}:{os.getpid()}"
     async with AsyncExitStack() as stack:
+        stack.enter_context(metrics.shown(settings.metrics_host, settings.metrics_port))
         local = await EmbeddedState.open(None, settings.state_namespace)
         stack.push_async_callback(local.close)
         turns = FallbackTurns(

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 from adapters.cli.running import ANSWERED, USAGE, CommandError, Options
 from adapters.fetching import fetchers
 from adapters.printing import print_json, tell
+from bot import metrics
 from bot.app import open_app, open_state
 from bot.jobs import JobLimits, Jobs
 from bot.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from bot.settings import Settings
 
@@ -35,7 +36,7 @@ async def worker(settings: Settings, options: Options) -> int:
         message = f"{' and '.join(missing)} {are} not set. {_WHAT_FOR}"
         raise CommandError(message, USAGE)
     with _Stopping().listening() as stopping:
-        async with open_state(settings) as state, open_app(settings, tell) as app:
+        async with open_state(settings) as state, open_app(settings, tell) as app, _shown(settings):
             jobs = Jobs(
                 state,
                 app.ingestion,
@@ -58,6 +59,12 @@ async def worker(settings: Settings, options: Options) -> int:
     else:
         tell(f"Stopped after {count(jobs.finished, 'job')}.")
     return ANSWERED
+
+
+@contextlib.asynccontextmanager
+async def _shown(settings: Settings) -> AsyncIterator[None]:
+    with metrics.shown(settings.metrics_host, settings.metrics_port):
+        yield
 
 
 class _Stopping:

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_STREAM_SECONDS: Final = 10.0
+_STREAM_SHARE: Final = 0.25
+"""How long a slow platform may hold up the answer while it is streamed: so many seconds or this share of the time."""
 _THREAD_MESSAGES: Final = 50
 """Messages of the platform's own thread that are looked at."""
 _THREAD_SECONDS: Final = 5.0
@@ -93,6 +96,7 @@ class Answering:
     async def _compose(self, turn: Turn) -> Composed:
         message = turn.message
         conversation, without_memory = await self._conversation(turn)
+        turn.posting.stream_for(min(_STREAM_SECONDS, _STREAM_SHARE * self._seconds))
         question = Question(text=message.text, audience=message.audience, conversation=conversation)
         try:
             async with asyncio.timeout(self._seconds):
@@ -100,10 +104,9 @@ class Answering:
         except TimeoutError:
             await turn.posting.rewrite()
             composed = await self._quote(question, turn.posting)
-        if without_memory and composed.answer is not None:
+        if without_memory:
             language = await asyncio.to_thread(question_language, message.text)
-            notice = f"{composed.answer.notice} {phrase('no_memory', language)}".strip()
-            composed = replace(composed, answer=replace(composed.answer, notice=notice))
+            composed = _noting(composed, phrase("no_memory", language))
         return composed
 
     async def _quote(self, question: Question, posting: Posting) -> Composed:
@@ -128,7 +131,7 @@ class Answering:
         try:
             async with asyncio.timeout(_THREAD_SECONDS):
                 seen = await turn.platform.thread(message, _THREAD_MESSAGES)
-        except (PlatformError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever a platform does here, the question is answered
             _log.warning("thread_unreachable", platform=message.platform, exc_info=error)
             return conversation, lost
         return merged(conversation, message, seen), lost
@@ -155,12 +158,20 @@ class Answering:
         """Into the thread's memory and the history, each for itself. Doing it twice is doing it once."""
         if composed == Composed():
             return
+        if composed.outcome is not Outcome.FAILED:
+            remembered = _remembered(turn, composed)
+            await self._keep(turn, lambda: self._conversations.append(turn.message.conversation, remembered))
+        await self._keep(turn, lambda: self._history.record(_entry(turn, composed)))
+
+    async def record_failure(self, turn: Turn, text: str) -> None:
+        """Into the history: a question that was not answered, and what the asker was told."""
+        await self._keep(turn, lambda: self._history.record(_entry(turn, Composed(failure=text))))
+
+    async def _keep(self, turn: Turn, call: Callable[[], Awaitable[None]]) -> None:
+        """The reply is out: what fails here is logged, and no more."""
         try:
-            if composed.outcome is not Outcome.FAILED:
-                remembered = _remembered(turn, composed)
-                await self._patiently(lambda: self._conversations.append(turn.message.conversation, remembered))
-            await self._patiently(lambda: self._history.record(_entry(turn, composed)))
-        except StateError as error:
+            await self._patiently(call)
+        except Exception as error:  # noqa: BLE001 - mostly a StateError
             _log.warning("turn_not_remembered", turn=turn.pending.id, kind=type(error).__name__, exc_info=error)
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -193,6 +204,15 @@ async def _listen(events: AsyncGenerator[AnswerEvent], posting: Posting) -> Comp
                     return Composed(failure=text)
     message = "the engine ended without an answer"
     raise RuntimeError(message)
+
+
+def _noting(composed: Composed, notice: str) -> Composed:
+    """With a sentence on how it came about."""
+    if (answer := composed.answer) is not None:
+        return replace(composed, answer=replace(answer, notice=f"{answer.notice} {notice}".strip()))
+    if (abstention := composed.abstention) is not None:
+        return replace(composed, abstention=replace(abstention, text=f"{abstention.text} {notice}"))
+    return composed
 
 
 def _kept(turn: Turn) -> Composed | None:

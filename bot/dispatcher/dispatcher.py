@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS: Final = 0.25
 """Between two looks for the end of a turn that another process answers."""
+_LONGEST_WAIT: Final = 3_600.0
+"""Seconds for which a turn's place in line is shown at most."""
 _LATELY: Final = 1_000
 """Turns whose outcome is remembered in this process."""
 _LONGEST_SWEEP: Final = 5.0
@@ -97,6 +99,8 @@ class Dispatcher:
     async def __aenter__(self) -> Self:
         self._life = asyncio.create_task(self._live(), name="dispatcher")  # noqa: TID251 - awaited in __aexit__
         await self._started.wait()
+        if self._life.done():
+            await self._life  # raises why it could not begin
         return self
 
     async def __aexit__(
@@ -111,13 +115,17 @@ class Dispatcher:
         self._closing.set()
 
     async def _live(self) -> None:
-        async with self._turns, self._group as group:
-            chores = [group.create_task(self._lanes.renew_for_ever()), group.create_task(self._sweep_for_ever())]
+        try:
+            async with self._turns, self._group as group:
+                chores = [group.create_task(self._lanes.renew_for_ever()), group.create_task(self._sweep_for_ever())]
+                self._started.set()
+                await self._closing.wait()
+                await self._lanes.drain(self._limits.drain_seconds)
+                for chore in (*chores, *self._waiters):
+                    chore.cancel()
+        finally:
+            self._closing.set()
             self._started.set()
-            await self._closing.wait()
-            await self._lanes.drain(self._limits.drain_seconds)
-            for chore in (*chores, *self._waiters):
-                chore.cancel()
 
     # ---- events -------------------------------------------------------------------------------------------------
 
@@ -134,9 +142,9 @@ class Dispatcher:
         alone = refusal is not None or bool(command_of(message))
         claim = await self._turns.claim(message, alone=alone)
         if isinstance(claim, LineFull):
-            language = await asyncio.to_thread(question_language, message.text)
-            text = phrase("line_full", language, waiting=str(claim.waiting))
-            refusal = Refusal(outcome=Outcome.LIMITED, text=text)
+            refusal = await _no_room("line_full", message, waiting=str(claim.waiting))
+            if not refusal.text:
+                return self._ended(message, refusal.outcome)
             claim = await self._turns.claim(message, alone=True)
         if isinstance(claim, Duplicate | LineFull):
             return self._ended(message, Outcome.DUPLICATE)
@@ -145,18 +153,25 @@ class Dispatcher:
         return receipt
 
     async def outcome(self, receipt: Receipt) -> Outcome:
-        """Wait for the end of an event that was taken, whichever process brings it about."""
+        """Wait for the end of an event that was taken, whichever process brings it about.
+
+        `CLOSING`: this process ends before; the event survives it.
+        """
         if receipt.outcome is not None:
             return receipt.outcome
         end = self._ends.setdefault(receipt.turn_id, asyncio.get_running_loop().create_future())
-        if (known := self._ended_lately.get(receipt.turn_id)) is not None and not end.done():
-            end.set_result(known)
-        while not end.done():
-            await asyncio.wait({end}, timeout=_LOOK_SECONDS)
-            if not end.done():
-                await self._look_for_end(receipt, end)
-        self._ends.pop(receipt.turn_id, None)
-        return end.result()
+        try:
+            while not end.done():
+                if (known := self._ended_lately.get(receipt.turn_id)) is not None:
+                    return known
+                if self._life is None or self._life.done():
+                    return Outcome.CLOSING
+                await asyncio.wait({end}, timeout=_LOOK_SECONDS)
+                if not end.done():
+                    await self._look_for_end(receipt, end)
+            return end.result()
+        finally:
+            self._ends.pop(receipt.turn_id, None)  # who else waits finds the end by looking
 
     async def _look_for_end(self, receipt: Receipt, end: asyncio.Future[Outcome]) -> None:
         """Another process may have ended it."""
@@ -180,8 +195,7 @@ class Dispatcher:
 
     async def _limited(self, message: Message) -> Refusal | None:
         if len(self._lanes) >= self._limits.max_turns:
-            language = await asyncio.to_thread(question_language, message.text)
-            return Refusal(outcome=Outcome.LIMITED, text=phrase("too_busy", language))
+            return await _no_room("too_busy", message)
         try:
             return await self._admission.limit(message)
         except StateError as error:
@@ -204,13 +218,20 @@ class Dispatcher:
 
     async def _wait_in_line(self, receipt: Receipt, position: int) -> None:
         """Show the place in line until the turn has ended, here or in another process."""
-        posting = self._runner.reply_in_line(receipt.message)
         try:
-            await posting.waiting(position)
-            await self.outcome(receipt)
-        finally:
-            if self._runner.left_line(receipt.turn_id):
-                await posting.close()
+            posting = self._runner.reply_in_line(receipt.message)
+            has_begun = False
+            try:
+                await posting.waiting(position)
+                has_begun = not self._runner.is_in_line(receipt.turn_id)
+                async with asyncio.timeout(_LONGEST_WAIT):
+                    await self.outcome(receipt)
+            finally:
+                # What came up after the turn had begun may have come up after it ended, too.
+                if self._runner.left_line(receipt.turn_id) or has_begun:
+                    await posting.close()
+        except Exception as error:  # noqa: BLE001 - a decoration must not end the dispatcher
+            _log.warning("place_in_line_not_shown", turn=receipt.turn_id, exc_info=error)
 
     # ---- ends ---------------------------------------------------------------------------------------------------
 
@@ -255,3 +276,11 @@ class Dispatcher:
                 return
             if (lease := await self._turns.take(platform, lane)) is not None:
                 self._lanes.run(self._group, platform, lease)
+
+
+async def _no_room(name: str, message: Message, **values: str) -> Refusal:
+    """Why a message is not taken now. A bot is not told: two of them would go on telling each other."""
+    if message.author.is_bot:
+        return Refusal(outcome=Outcome.LIMITED, text="")
+    language = await asyncio.to_thread(question_language, message.text)
+    return Refusal(outcome=Outcome.LIMITED, text=phrase(name, language, **values))

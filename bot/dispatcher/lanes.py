@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -57,8 +58,8 @@ class _Lane:
     cancelled: _Cancelled | None = None
 
     def cancel(self, why: _Cancelled) -> None:
-        """Cancel the task, once."""
-        if self.task is not None and self.cancelled is None:
+        """Cancel what is being answered, once. What has its answer is completed and counted, whatever happens."""
+        if self.task is not None and self.turn is not None and self.cancelled is None:
             self.cancelled = why
             self.task.cancel()
 
@@ -96,9 +97,9 @@ class Lanes:
         lane.task = group.create_task(self._guarded(lane))
 
     def stop(self, turn_id: TurnId) -> bool:
-        """Stop a turn; False when it is not being answered here."""
+        """Stop a turn; False when it is not being answered here, or its answer is out."""
         for lane in self._running:
-            if lane.turn == turn_id:
+            if lane.turn == turn_id and not self._runner.is_out(turn_id):
                 lane.cancel(_Cancelled.STOPPED)
                 return True
         return False
@@ -107,7 +108,8 @@ class Lanes:
         """Let what is being answered come to its end; let go of the rest, so that others take it over at once."""
         self._closing = True
         try:
-            await asyncio.wait_for(self._empty.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
         except TimeoutError:
             _log.warning("turns_cut_short", count=len(self._running))
             for lane in tuple(self._running):
@@ -134,8 +136,8 @@ class Lanes:
             # Unless it ended by itself while we asked.
             if lane in self._running:
                 lane.cancel(_Cancelled.LOST)
-        except StateError as error:
-            # Nobody can take the lane while the state is away; it is tried again.
+        except Exception as error:  # noqa: BLE001 - one lane's fault must not end the others
+            # Mostly a StateError. Nobody can take the lane while the state is away; it is tried again.
             _log.warning("lease_not_renewed", platform=platform_label(lane.platform), exc_info=error)
 
     async def _guarded(self, lane: _Lane) -> None:
@@ -169,6 +171,7 @@ class Lanes:
         except StateError as error:
             # The line stays in the state; whoever finds it when the state is back goes on.
             _log.warning("lane_interrupted", platform=platform_label(lane.platform), exc_info=error)
+            await self._let_go(lane)
 
     async def _answer(self, lane: _Lane, pending: PendingTurn) -> None:
         """Bring one turn to its end and complete it."""
@@ -176,16 +179,23 @@ class Lanes:
         try:
             outcome = await self._runner.run(lane.platform, lane.lease, pending)
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if lane.cancelled is not _Cancelled.STOPPED or task is None:
+            if lane.cancelled is not _Cancelled.STOPPED:
                 raise
-            task.uncancel()
-            lane.cancelled = None
-            await self._runner.stopped(pending)
             outcome = Outcome.STOPPED
-        lane.turn = None  # what is stopped from here on is not this turn
+        lane.turn = None  # from here on nothing cancels it
+        if lane.cancelled is not None:
+            await _go_on(lane)
+        if outcome is Outcome.STOPPED:
+            await self._stop_what_it_began(pending)
         await self._turns.complete(lane.lease, pending.id, outcome)
         self._ended(pending.message, outcome, time.monotonic() - started)
+
+    async def _stop_what_it_began(self, pending: PendingTurn) -> None:
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._runner.stopped(pending)
+        except Exception as error:  # noqa: BLE001 - the turn is stopped, whatever goes on behind it
+            _log.warning("not_stopped_wholly", turn=pending.id, exc_info=error)
 
     def _lost(self, lane: _Lane) -> None:
         """Another process ends the turn and counts it."""
@@ -194,6 +204,16 @@ class Lanes:
 
     async def _let_go(self, lane: _Lane) -> None:
         try:
-            await asyncio.wait_for(self._turns.release(lane.lease), _CLOSE_SECONDS)
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._turns.release(lane.lease)
         except (LeaseLostError, StateError, TimeoutError) as error:
             _log.warning("lane_not_released", platform=platform_label(lane.platform), exc_info=error)
+
+
+async def _go_on(lane: _Lane) -> None:
+    """The task was cancelled, and goes on."""
+    lane.cancelled = None
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)  # where the turn ended in the same moment, the cancellation is still to come
+    if (task := asyncio.current_task()) is not None:
+        task.uncancel()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+import time
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import stamina
 import structlog
 
-from bot.errors import PlatformBusyError, PlatformError, PlatformRefusedError
+from bot.dispatcher.pauses import pause
+from bot.errors import PlatformBusyError, PlatformError
 from bot.metrics import DECORATIONS_FAILED, platform_label
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from bot.ports import Reply
     from bot.results import CommandResult
     from bot.types import Abstention, Answer, Source, Stage
+
+T = TypeVar("T")
 
 _DECORATION_SECONDS: Final = 5.0
 """How long a sign of progress may hold up the answer."""
@@ -39,6 +43,9 @@ class Posting:
         self._platform = platform
         self._standing = standing
         self._streaming = True
+        self._stream_seconds = float("inf")
+        self.is_out = False
+        """The reply has been posted, or is being posted: it cannot be stopped any more."""
 
     # ---- decorations --------------------------------------------------------------------------------------------
 
@@ -53,7 +60,14 @@ class Posting:
     async def write(self, text: str) -> None:
         """Stream a piece. After a failure nothing more is streamed: the whole answer is posted at the end."""
         if self._streaming:
-            self._streaming = await self._decorate(self._reply.write(text))
+            begun = time.monotonic()
+            worked = await self._decorate(self._reply.write(text))
+            self._stream_seconds -= time.monotonic() - begun
+            self._streaming = worked and self._stream_seconds > 0
+
+    def stream_for(self, seconds: float) -> None:
+        """Let streaming hold up the answer for so long in all; then nothing more is streamed."""
+        self._stream_seconds = seconds
 
     async def rewrite(self) -> None:
         """Take back what was streamed."""
@@ -71,6 +85,7 @@ class Posting:
 
     async def answer(self, answer: Answer) -> None:
         """Post the answer. Raises PlatformError."""
+        self.is_out = True
         await self._insist(lambda: self._reply.answer(answer), lambda posted: posted.answer)
 
     async def sources(self, sources: Sequence[Source]) -> None:
@@ -79,6 +94,7 @@ class Posting:
 
     async def abstain(self, abstention: Abstention) -> None:
         """Post why there is no answer. Raises PlatformError."""
+        self.is_out = True
         await self._insist(lambda: self._reply.abstain(abstention), lambda posted: posted.answer)
 
     async def say(self, text: str) -> None:
@@ -103,9 +119,9 @@ class Posting:
     async def _insist(self, call: Callable[[], Awaitable[None]], stands: Callable[[Standing], bool]) -> None:
         """Try until it is posted. What may have been posted unseen (a timeout, a cut connection) is asked for first."""
         try:
-            await self._once(call)
+            await _in_time(call)
         except PlatformError as error:
-            if not _pause(error):
+            if not pause(error):
                 raise
             await self._again(call, stands, error)
 
@@ -116,31 +132,25 @@ class Posting:
         is_first = True
         unsure = not isinstance(error, PlatformBusyError)
         async for attempt in stamina.retry_context(
-            on=_pause, attempts=_INSIST_ATTEMPTS, timeout=_INSIST_SECONDS, wait_initial=0.5, wait_max=20.0
+            on=pause, attempts=_INSIST_ATTEMPTS, timeout=_INSIST_SECONDS, wait_initial=0.5, wait_max=20.0
         ):
             with attempt:
                 if is_first:
                     is_first = False
                     raise error  # it was the first try; now comes a pause
-                if unsure and stands(await asyncio.wait_for(self._standing(), _POST_SECONDS)):
+                if unsure and stands(await _in_time(self._standing)):
                     return
                 try:
-                    await self._once(call)
+                    await _in_time(call)
                 except PlatformError as again:
                     unsure = unsure or not isinstance(again, PlatformBusyError)
                     raise
 
-    async def _once(self, call: Callable[[], Awaitable[None]]) -> None:
-        try:
-            async with asyncio.timeout(_POST_SECONDS):
-                await call()
-        except TimeoutError as error:
-            message = "The chat platform did not answer in time."
-            raise PlatformError(message) from error
 
-
-def _pause(error: Exception) -> bool | float:
-    """Whether to try again, and after how many seconds where the platform told."""
-    if isinstance(error, PlatformBusyError) and error.retry_after is not None:
-        return min(max(error.retry_after, 0.05), _INSIST_SECONDS)
-    return isinstance(error, PlatformError) and not isinstance(error, PlatformRefusedError)
+async def _in_time(call: Callable[[], Awaitable[T]]) -> T:
+    try:
+        async with asyncio.timeout(_POST_SECONDS):
+            return await call()
+    except TimeoutError as error:
+        message = "The chat platform did not answer in time."
+        raise PlatformError(message) from error

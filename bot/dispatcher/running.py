@@ -64,6 +64,7 @@ class TurnRunner:
         self._commands = commands
         self._refusals: dict[TurnId, Refusal] = {}
         self._replies: dict[TurnId, Reply] = {}
+        self._postings: dict[TurnId, Posting] = {}
 
     def refuse(self, turn_id: TurnId, refusal: Refusal) -> None:
         """Let the turn, when it comes, say this instead of an answer."""
@@ -74,6 +75,15 @@ class TurnRunner:
         platform = self._platforms[message.platform]
         reply = self._replies.setdefault(message.turn_id, platform.reply(message, message.turn_id))
         return self._posting(platform, message, reply)
+
+    def is_in_line(self, turn_id: TurnId) -> bool:
+        """Whether the turn still waits, or came to another process."""
+        return turn_id in self._replies
+
+    def is_out(self, turn_id: TurnId) -> bool:
+        """Whether the reply to a turn in hand has been posted, or is being posted."""
+        posting = self._postings.get(turn_id)
+        return posting is not None and posting.is_out
 
     def left_line(self, turn_id: TurnId) -> bool:
         """The turn does not wait any more; whether it never came to this process."""
@@ -94,7 +104,7 @@ class TurnRunner:
             _log.error("turn_without_reply", turn=pending.id, error_id=new_error_id(), exc_info=error)
             self._refusals.pop(pending.id, None)
             return Outcome.FAILED
-        posting = self._posting(platform, message, reply)
+        posting = self._postings[pending.id] = self._posting(platform, message, reply)
 
         async def keep(composed: str) -> bool:
             return await self._turns.keep(lease, pending.id, composed)
@@ -111,7 +121,10 @@ class TurnRunner:
             return await self._failed(turn, error)
         finally:
             self._refusals.pop(pending.id, None)
-            await posting.close()
+            try:
+                await posting.close()
+            finally:
+                del self._postings[pending.id]
 
     async def _say(self, turn: Turn) -> Outcome:
         """Answer a question, run a command, or refuse."""
@@ -160,10 +173,13 @@ class TurnRunner:
         _log.error("turn_failed", turn=turn.pending.id, platform=label, error_id=error_id, exc_info=error)
         # What failed may be the platform's word that the answer was posted.
         if not (await self._standing_or_none(turn) or Standing()).answer:
+            text = await _told("failed", turn.message, error_id)
             try:
-                await turn.posting.say(await _told("failed", turn.message, error_id))
+                await turn.posting.say(text)
             except Exception as again:  # noqa: BLE001 - nothing is left to try
                 _log.error("failure_not_said", turn=turn.pending.id, error_id=error_id, exc_info=again)
+            if not command_of(turn.message):
+                await self._answering.record_failure(turn, text)
         return Outcome.FAILED
 
     async def _taken_up(self, turn: Turn) -> Standing:

@@ -16,9 +16,16 @@ class RunningSettings(BaseModel):
             validation_alias="FOOTNOTE_METRICS_PORT",
             ge=1,
             le=65_535,
-            description="Port on this machine that shows the metrics for Prometheus; none when not set.",
+            description="Port that shows the metrics for Prometheus, at /metrics; none when not set.",
         ),
     ] = None
+    metrics_host: Annotated[
+        str,
+        Field(
+            validation_alias="FOOTNOTE_METRICS_HOST",
+            description="Address that the metrics are shown on; 0.0.0.0 is all of them, for a Prometheus elsewhere.",
+        ),
+    ] = "127.0.0.1"
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         Field(validation_alias="FOOTNOTE_LOG_LEVEL", description="Least severity that is logged."),

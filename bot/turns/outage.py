@@ -82,8 +82,9 @@ class Outage:
     async def _wait(self, left: float) -> None:
         if left > 0:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), left)
-                return
+                async with asyncio.timeout(left):
+                    await self._over.wait()
+                    return
         self.grow_old()
         message = "The state (claims, conversations, history) cannot be reached."
         raise StateUnavailableError(message)
