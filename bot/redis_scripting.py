@@ -27,6 +27,9 @@ for _, name in ipairs({'os', 'io', 'package', 'require', 'debug', 'dofile', 'loa
 _SHORT: Final = 10_000
 """ms. burner's EXPIRE counts whole seconds: shorter times of what is no string go a slower way, longer are rounded."""
 
+_MOST_KNOWN: Final = 4_096
+"""Hashes of which a field is known to be there."""
+
 
 class Scripting:
     """The scripts of one engine."""
@@ -39,12 +42,14 @@ class Scripting:
         self._lua.execute(_SANDBOX)
         self._compiled: dict[str, Any] = {}
         self._written: set[bytes] = set()
+        self._known_fields: dict[bytes, bytes] = {}
         calls = {b"call": self._call, b"pcall": self._pcall}
         self._lua.globals()[b"redis"] = self._lua.table_from(calls)
         self._handlers: dict[bytes, Handler] = {
             b"GET": lambda given: _now(client.get(given[0])),
             b"EXISTS": lambda given: _now(client.exists(*given)),
             b"HGET": lambda given: _now(client.hget(*given)),
+            b"HMGET": lambda given: [_now(client.hget(given[0], name)) for name in given[1:]],
             b"HGETALL": lambda given: [part for pair in _now(client.hgetall(given[0])).items() for part in pair],
             b"LRANGE": lambda given: _now(client.lrange(given[0], int(given[1]), int(given[2]))),
             b"LLEN": lambda given: _now(client.llen(given[0])),
@@ -76,7 +81,7 @@ class Scripting:
                 client.zadd(given[0], dict(zip(given[2::2], map(float, given[1::2]), strict=True)))
             ),
             # burner keeps a hash or a set whose last member has gone; Redis has none any more.
-            b"HDEL": lambda given: self._taking(client.hdel(*given), given[0], client.hgetall),
+            b"HDEL": self._hdel,
             b"SREM": lambda given: self._taking(client.srem(*given), given[0], client.smembers),
             b"ZREM": lambda given: self._taking(client.zrem(*given), given[0], client.zcard),
             b"ZREMRANGEBYSCORE": lambda given: self._taking(
@@ -159,6 +164,20 @@ class Scripting:
         count = _now(taken)
         if count and not _now(rest(key)):
             _now(self._client.delete(key))
+        return int(count)
+
+    def _hdel(self, given: list[bytes]) -> int:
+        """Asks for a field known to be there first: burner does not tell how many there are."""
+        key = given[0]
+        count = _now(self._client.hdel(*given))
+        if count and not ((known := self._known_fields.get(key)) and _now(self._client.hexists(key, known))):
+            rest = _now(self._client.hgetall(key))
+            if not rest:
+                _now(self._client.delete(key))
+            elif len(self._known_fields) < _MOST_KNOWN or key in self._known_fields:
+                self._known_fields[key] = next(iter(rest))
+            else:
+                self._known_fields.clear()
         return int(count)
 
     def _zrange(self, given: list[bytes]) -> object:

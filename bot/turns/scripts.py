@@ -23,6 +23,14 @@ _FUNCTIONS: Final = {
     "field": """
 local function field(id, name) return redis.call('HGET', book, id .. ':' .. name) end
 """,
+    # As many at once as are asked for: calls are what a script costs.
+    "fields": """
+local function fields(id, ...)
+  local names = {...}
+  for i = 1, #names do names[i] = id .. ':' .. names[i] end
+  return unpack(redis.call('HMGET', book, unpack(names)))
+end
+""",
     "is_held_by": """
 local function is_held_by(token) return redis.call('GET', lease) == token end
 """,
@@ -39,8 +47,9 @@ end
 """,
     "known_by": """
 local function known_by(first)
-  for i = first, #ARGV do
-    local id = redis.call('HGET', book, 'name:' .. ARGV[i])
+  local names = {}
+  for i = first, #ARGV do names[#names + 1] = 'name:' .. ARGV[i] end
+  for _, id in ipairs(#names > 0 and redis.call('HMGET', book, unpack(names)) or names) do
     if id then return id end
   end
   return false
@@ -49,14 +58,18 @@ end
     # Stops at 64 names of 24 digits: a bound, where a platform has three.
     "register": """
 local function register(id, first)
-  local names = field(id, 'names') or ''
+  local asked = {id .. ':names'}
+  for i = first, #ARGV do asked[#asked + 1] = 'name:' .. ARGV[i] end
+  local found = redis.call('HMGET', book, unpack(asked))
+  local names, new = found[1] or '', {}
   for i = first, #ARGV do
-    if #names < 1600 and not redis.call('HGET', book, 'name:' .. ARGV[i]) then
-      redis.call('HSET', book, 'name:' .. ARGV[i], id)
+    if #names < 1600 and not found[i - first + 2] then
+      new[#new + 1] = 'name:' .. ARGV[i]
+      new[#new + 1] = id
       names = names .. ARGV[i] .. ' '
     end
   end
-  redis.call('HSET', book, id .. ':names', names)
+  redis.call('HSET', book, id .. ':names', names, unpack(new))
 end
 """,
     "finish": """
@@ -94,13 +107,13 @@ if KEYS[5] then
   redis.call('ZADD', KEYS[5], NOW + tonumber(lease_ms), ARGV[8])
   redis.call('PEXPIRE', KEYS[5], remember_ms)
 end
-local known = known_by(9)
+local known, position = known_by(9), 1
 if known then
   register(known, 9)
   extend(remember_ms)
-  local outcome = field(known, 'outcome')
+  local outcome, claim = fields(known, 'outcome', 'claim')
   if outcome then return {'ended', known, idle(), outcome} end
-  if field(known, 'claim') ~= token then return {'pending', known, idle()} end
+  if claim ~= token then return {'pending', known, idle()} end
   id = known
 else
   local length = redis.call('LLEN', line)
@@ -108,16 +121,15 @@ else
   redis.call('HSET', book, id .. ':message', ARGV[7], id .. ':at', NOW, id .. ':claim', token)
   if attempts > 0 then redis.call('HSET', book, id .. ':attempts', attempts) end
   register(id, 9)
-  redis.call('RPUSH', line, id)
+  position = redis.call('RPUSH', line, id)
   extend(remember_ms)
 end
 -- A lease that has expired does not come back to life: somebody else may have had the lane since.
-if not known or not field(id, 'attempts') then redis.call('SET', lease, token, 'NX', 'PX', lease_ms) end
-local position = 1
-for place, other in ipairs(redis.call('LRANGE', line, 0, -1)) do
+local held = (not known or not field(id, 'attempts')) and redis.call('SET', lease, token, 'NX', 'PX', lease_ms)
+for place, other in ipairs(known and redis.call('LRANGE', line, 0, -1) or {}) do
   if other == id then position = place end
 end
-return {'claimed', id, position, is_held_by(token) and 1 or 0}
+return {'claimed', id, position, (held or is_held_by(token)) and 1 or 0}
 """,
 )
 """KEYS: of the lane; and the index of lanes, where it may be in the same step. ARGV: token, lease ms, remember ms, most
@@ -136,12 +148,13 @@ if not id then
   redis.call('DEL', lease)
   return {'empty'}
 end
-local attempts = (tonumber(field(id, 'attempts')) or 0) + 1
+local tried, message, answer, at, withdrawn = fields(id, 'attempts', 'message', 'answer', 'at', 'withdrawn')
+local attempts = (tonumber(tried) or 0) + 1
 redis.call('HSET', book, id .. ':attempts', attempts)
 redis.call('PEXPIRE', lease, ARGV[2])
 -- The first time it was claimed a moment ago.
 if attempts > 1 then extend(ARGV[3]) end
-return {'turn', id, field(id, 'message'), attempts, field(id, 'answer'), field(id, 'at'), field(id, 'withdrawn')}
+return {'turn', id, message, attempts, answer, at, withdrawn}
 """,
 )
 """ARGV: token, lease ms, remember ms."""
@@ -162,7 +175,8 @@ KEEP: Final = _script(
     """
 local id = ARGV[2]
 if not is_held_by(ARGV[1]) then return {'lost'} end
-if not field(id, 'at') or field(id, 'withdrawn') then return {'withdrawn'} end
+local at, withdrawn = fields(id, 'at', 'withdrawn')
+if not at or withdrawn then return {'withdrawn'} end
 redis.call('HSET', book, id .. ':answer', ARGV[3])
 return {'kept'}
 """,
@@ -177,10 +191,12 @@ if not is_held_by(token) then
   -- It may have been done, and the reply was lost.
   return {field(id, 'by') == token and 'emptied' or 'lost'}
 end
-if redis.call('LREM', line, 1, id) > 0 and field(id, 'names') and not field(id, 'outcome') then
+local names, outcome = fields(id, 'names', 'outcome')
+if redis.call('LREM', line, 1, id) > 0 and names and not outcome then
   finish(id, ARGV[3], token, tonumber(ARGV[4]))
 end
-extend(ARGV[4])
+-- The rest was given its time when it was claimed.
+redis.call('PEXPIRE', ended, ARGV[4])
 if redis.call('LLEN', line) > 0 then return {'completed'} end
 redis.call('DEL', lease)
 return {'emptied'}
