@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from bot.redis_embedded import EmbeddedState
 
 
-@pytest.fixture
-def platform() -> FakePlatform:
-    return FakePlatform()
-
-
-@pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
 async def outcome_of(desk: Desk, message: Message) -> Outcome:
     return await desk.dispatcher.outcome(await desk.dispatcher.receive(message))
 

@@ -43,16 +43,6 @@ class BrokenState:
         return result
 
 
-@pytest.fixture
-def platform() -> FakePlatform:
-    return FakePlatform()
-
-
-@pytest.fixture
-def engine() -> ScriptedEngine:
-    return ScriptedEngine()
-
-
 def counted(outcome: Outcome) -> float:
     return float(EVENTS.labels("fake", outcome)._value.get())
 
