@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from bot.messages import MessageKind
+from bot.messages import MessageKind, Outcome
 
 if TYPE_CHECKING:
     from bot.dispatcher import Dispatcher, Receipt
-    from bot.messages import Message, Outcome
+    from bot.messages import Message
 
 _STOP_SECONDS: Final = 10.0
 """How long a stopped turn may take to its end."""
 _IN_LINE_SECONDS: Final = 0.5
 """What has not begun by then is withdrawn."""
 _AGAIN_SECONDS: Final = 0.02
-_GRACE_SECONDS: Final = 1.0
-"""Between the end of draining and giving up on an outcome."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,8 +24,6 @@ class TurnDesk:
     """Where lines are handed in. All of it runs in the loop."""
 
     dispatcher: Dispatcher
-    drain_seconds: float
-    _given_up: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def ask(self, message: Message) -> Outcome | None:
         """How the message's turn ended; None: the process ends before it. Cancelled, it stops the turn."""
@@ -42,17 +38,11 @@ class TurnDesk:
     def leave(self) -> None:
         """Take nothing more; what is being answered gets its time, and no more than that."""
         self.dispatcher.close_soon()
-        asyncio.get_running_loop().call_later(self.drain_seconds + _GRACE_SECONDS, self._given_up.set)
 
     async def _outcome(self, receipt: Receipt) -> Outcome | None:
-        async with asyncio.TaskGroup() as group:
-            ended = group.create_task(self.dispatcher.outcome(receipt))
-            given_up = group.create_task(self._given_up.wait())
-            await asyncio.wait({ended, given_up}, return_when=asyncio.FIRST_COMPLETED)
-            given_up.cancel()
-            if not ended.done():
-                ended.cancel()
-        return None if ended.cancelled() else ended.result()
+        outcome = await self.dispatcher.outcome(receipt)
+        survives = outcome is Outcome.CLOSING and receipt.outcome is None
+        return None if survives else outcome
 
     async def _stop(self, receipt: Receipt) -> None:
         """Stop the turn, as soon as it can be stopped; one that waits in line is withdrawn."""

@@ -126,7 +126,7 @@ async def _open(settings: Settings, terminal: TerminalPlatform, audience: Audien
         open_service, fetchers = await asyncio.to_thread(_composition)
         state = await stack.enter_async_context(open_state(settings))
         service = await stack.enter_async_context(open_service(app, state, [terminal], fetchers(), at_home=True))
-        desk = TurnDesk(dispatcher=service.dispatcher, drain_seconds=settings.drain_seconds)
+        desk = TurnDesk(dispatcher=service.dispatcher)
         thread = Thread(
             state,
             service.conversations,

@@ -27,13 +27,15 @@ class Dispatching:
     begun: bool = True
     """Whether the turn is being answered, so that it can be stopped."""
     outcome_is: Outcome = Outcome.ANSWERED
+    taken: Outcome | None = None
+    """How an event ended that was not taken."""
     received: list[Message] = field(default_factory=list)
     closing: bool = False
 
     async def receive(self, message: Message) -> Receipt:
         await self.receives.wait()
         self.received.append(message)
-        return Receipt(message=message, turn_id=message.turn_id)
+        return Receipt(message=message, turn_id=message.turn_id, outcome=self.taken)
 
     async def outcome(self, receipt: Receipt) -> Outcome:
         await self.ends.wait()
@@ -49,8 +51,8 @@ class Dispatching:
         self.closing = True
 
 
-def desk(dispatching: Dispatching, drain_seconds: float = 5) -> TurnDesk:
-    return TurnDesk(dispatcher=dispatching, drain_seconds=drain_seconds)  # type: ignore[arg-type] # what it uses of one
+def desk(dispatching: Dispatching) -> TurnDesk:
+    return TurnDesk(dispatcher=dispatching)  # type: ignore[arg-type] # what it uses of one
 
 
 async def test_a_line_s_outcome_is_waited_for() -> None:
@@ -101,19 +103,24 @@ async def test_what_waits_in_line_is_withdrawn(monkeypatch: pytest.MonkeyPatch) 
     assert dispatching.received[0].turn_id == dispatching.received[1].turn_id
 
 
-async def test_when_the_process_ends_an_answer_gets_its_time_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "_GRACE_SECONDS", 0.02)
-    dispatching = Dispatching()
+@pytest.mark.parametrize(("outcome", "told"), [(Outcome.ANSWERED, Outcome.ANSWERED), (Outcome.CLOSING, None)])
+async def test_when_the_process_ends_an_answer_gets_its_time_and_no_more(
+    outcome: Outcome, told: Outcome | None
+) -> None:
+    dispatching = Dispatching(outcome_is=outcome)
     dispatching.receives.set()
-    in_time = desk(dispatching, drain_seconds=30)
-    asked = asyncio.create_task(in_time.ask(line("How many?")))
+    leaving = desk(dispatching)
+    asked = asyncio.create_task(leaving.ask(line("How many?")))
     await asyncio.sleep(0.02)
-    in_time.leave()
+    leaving.leave()
     assert dispatching.closing
+    assert not asked.done()
     dispatching.ends.set()
-    assert await asked is Outcome.ANSWERED
-    late = desk(Dispatching(receives=dispatching.receives), drain_seconds=0.02)
-    asked = asyncio.create_task(late.ask(line("How many?")))
-    await asyncio.sleep(0)
-    late.leave()
-    assert await asked is None
+    assert await asked is told
+
+
+async def test_what_was_not_taken_because_the_process_ends_is_told_so() -> None:
+    dispatching = Dispatching(taken=Outcome.CLOSING, outcome_is=Outcome.CLOSING)
+    dispatching.receives.set()
+    dispatching.ends.set()
+    assert await desk(dispatching).ask(line("How many?")) is Outcome.CLOSING
