@@ -35,7 +35,7 @@ run: $(RUNTIME) ## Start Footnote; the terminal chat when no chat tokens are set
 	@$(BIN)/footnote run --first-library docs
 
 test: $(DEVELOPMENT) ## Run the whole suite; `make test ARGS="tests/retrieval -x"` runs a part.
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 lint: $(DEVELOPMENT) ## Check style and formatting with ruff.
 	@$(BIN)/ruff check .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -134,7 +135,7 @@ def test_json_is_one_line_for_a_question_whatever_came_of_it(capsys: pytest.Capt
 def test_commands_reply_beside_the_answers_and_steer_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(Mode.PIPE)
     results = {
-        "documents": DocumentsListed(documents=(RECORD,)),
+        "documents": DocumentsListed(documents=(replace(RECORD, ingested_at=datetime.now(UTC)),)),
         "none": DocumentsListed(documents=()),
         "forgot": DocumentsForgotten(key="rules", removed=(RECORD,)),
         "which": DocumentsForgotten(key="rules", ambiguous=(RECORD, RECORD)),
