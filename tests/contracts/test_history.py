@@ -399,6 +399,7 @@ async def test_opinions_are_bounded(state: State) -> None:
     history, kept = kept_in(state), entry()
     await history.record(kept)
     for number in range(_MOST_OPINIONS + 3):
+        await asyncio.sleep(0.002)  # those of one millisecond are in no order
         await history.feedback(kept.id, opinion(Author(id=f"slack:T1:X{number}")))
     found = await history.entry(kept.id)
     assert found is not None
