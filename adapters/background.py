@@ -56,7 +56,7 @@ class BackgroundLoop:
             job.begin()
             while not job.wait(_LOOK):
                 pass
-        except BaseException:
+        except BaseException:  # Ctrl-C above all: the work must not go on
             job.cancel()
             raise
         return job.result()
@@ -74,7 +74,7 @@ class BackgroundLoop:
                     if (event := events.get(timeout=_LOOK)) is not None:
                         take(event)
             drain(events, take)
-        except BaseException:
+        except BaseException:  # as above, and whatever `take` raises
             job.cancel()
             raise
         return job.result()

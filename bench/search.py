@@ -16,6 +16,7 @@ import tempfile
 import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4, uuid5
@@ -141,7 +142,7 @@ async def _measure(home: Path, given: argparse.Namespace) -> tuple[list[float], 
     """Milliseconds of embedding and of all, a question each."""
     bm25, language = Bm25Encoder(), Language(seed=7)
     async with AsyncExitStack() as stack:
-        say = lambda sentence: print(sentence, file=sys.stderr)  # noqa: E731
+        say = partial(print, file=sys.stderr)
         embedder = await open_embedder(load_settings(home=given.home or home), stack, say)
         store = await open_store(
             load_settings(home=home).model_copy(update={"qdrant_url": None}), identity_of(embedder)

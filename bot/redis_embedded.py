@@ -60,7 +60,7 @@ class EmbeddedState(State):
         keeper = Keeper(client, StateFile(folder))
         try:
             await keeper.start()
-        except BaseException:
+        except BaseException:  # also when cancelled: the lock must not stay
             await keeper.close()
             raise
         return cls(client, namespace, keeper)

@@ -120,7 +120,7 @@ class Keeper:
                 keys = keys | set(await self._client.keys("*")) | await self._in_thread(self._file.keys)
             changed = await self._look_up(keys)
             await self._in_thread(self._file.write, changed)
-        except BaseException:
+        except BaseException:  # also when cancelled: it is not saved, and stays to be
             self._dirty |= keys
             self._all_dirty |= all_keys
             raise

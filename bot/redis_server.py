@@ -88,7 +88,7 @@ class ServerState(State):
         state = cls(_client(text, timeout), namespace, address=address, timeout=timeout)
         try:
             await state.run(_CHECK, [state.key("check")])
-        except BaseException:
+        except BaseException:  # also when cancelled: the connection must not stay
             await state.close()
             raise
         state._started = True

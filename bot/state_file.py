@@ -75,7 +75,7 @@ class StateFile:
             raise _unusable(self.folder) from error
         try:
             return self._load()
-        except BaseException:
+        except BaseException:  # also Ctrl-C: the lock must not stay
             self.leave()
             raise
 
@@ -179,7 +179,7 @@ def _connect(file: Path) -> sqlite3.Connection:
             base.execute("CREATE INDEX IF NOT EXISTS expiring ON entry (expires_at) WHERE expires_at IS NOT NULL")
             if not version:
                 base.execute(f"PRAGMA user_version = {_VERSION}")
-    except BaseException:
+    except BaseException:  # also Ctrl-C: the file must not stay open
         base.close()
         raise
     return base

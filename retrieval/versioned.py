@@ -86,8 +86,8 @@ class VersionedStore:
             for start in range(0, len(chunks), BATCH):
                 await backend.upsert([chunk_point(item, now) for item in chunks[start : start + BATCH]])
             await self._require(mine, len(chunks), record)
-        except BaseException:
-            # Also on cancellation. What cannot be removed now is invisible, and is removed later.
+        except BaseException:  # also when cancelled
+            # What cannot be removed now is invisible, and is removed later.
             await self._discard(mine)
             raise
         async with self._switching:

@@ -112,7 +112,7 @@ async def _keep(settings: Settings, entry: HistoryEntry) -> None:
     except BotError as error:
         log_failure(error)
         tell(safe_line(f"This is not in the history: {error}", 500))
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:  # noqa: BLE001 - the answer stands, whatever became of its record
         error_id = new_error_id()
         log_crash(error, error_id)
         tell(f"This is not in the history: something went wrong on our side (error {error_id}).")

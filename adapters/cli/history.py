@@ -189,7 +189,7 @@ def _file(target: str) -> Iterator[Callable[[dict[str, Any]], None]]:
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             yield partial(_write_line, out)
         Path(beside).replace(path)
-    except BaseException:
+    except BaseException:  # also Ctrl-C: half a file must not stay
         Path(beside).unlink(missing_ok=True)
         raise
 

@@ -53,7 +53,7 @@ def footnote(*arguments: str, home: Path | None = None, watch_memory: bool = Fal
         try:
             peak = _watch(process, started + timeout) if watch_memory else 0
             output, messages = process.communicate(timeout=max(1.0, started + timeout - time.monotonic()))
-        except BaseException:
+        except BaseException:  # Ctrl-C above all: the process must not go on
             process.kill()
             raise
     return Run(code=process.returncode, seconds=time.monotonic() - started, peak=peak, output=output, messages=messages)

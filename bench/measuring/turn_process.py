@@ -12,6 +12,7 @@ import json
 import signal
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bot.admission import Admission, Rules
@@ -29,6 +30,7 @@ from bot.settings import load_settings
 from bot.telemetry import configure_logging, log_retries_quietly
 from bot.turns import FallbackTurns, Turns
 from bot.types import Answer, Answered, Source, Stage, StatusChanged, TextDelta, Timings, Usage
+from retrieval.types import DocumentId
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -59,7 +61,7 @@ class StubbedEngine:
         yield TextDelta(text=text)
         source = Source(
             marker=1,
-            document_id="d",  # type: ignore[arg-type]
+            document_id=DocumentId("d"),
             title="Handbook",
             uri="file:///handbook.pdf",
             page=1,
@@ -169,11 +171,11 @@ async def dispatching(
     async with AsyncExitStack() as stack:
         local = await EmbeddedState.open(None)
         stack.push_async_callback(local.close)
-        kept = {"owner": owner, "lease_seconds": LEASE_SECONDS, "max_line": max_line}
-        turns = FallbackTurns(Turns(state, **kept), Turns(local, **kept))  # type: ignore[arg-type]
+        turns_in = partial(Turns, owner=owner, lease_seconds=LEASE_SECONDS, max_line=max_line)
+        turns = FallbackTurns(turns_in(state), turns_in(local))
         conversations = Conversations(state, turns=settings.conversation_turns, seconds=86_400)
         history = History(state, days=settings.history_days, entries=settings.history_entries)
-        answering = Answering(engine, conversations, history, seconds=60)  # type: ignore[arg-type]
+        answering = Answering(engine, conversations, history, seconds=60)  # type: ignore[arg-type] # no whole engine
         dispatcher = Dispatcher(
             [platform],
             turns=turns,

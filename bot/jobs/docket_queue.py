@@ -82,7 +82,7 @@ class DocketQueue:
                     here = await stack.enter_async_context(Docket(f"{name}@{host}", url, execution_ttl=_KEPT))
             for docket in {id(docket): docket for docket in (everywhere, here)}.values():
                 docket.register(ingest)
-        except BaseException:
+        except BaseException:  # also when cancelled: what is open must not stay
             await stack.aclose()
             raise
         return cls(everywhere, here, stack)

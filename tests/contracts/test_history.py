@@ -43,7 +43,7 @@ async def exported(history: History, **filters: Any) -> list[HistoryEntry]:
 
 async def keys(state: State) -> list[str]:
     """All keys of the history that hold something."""
-    client: Any = state._client  # type: ignore[attr-defined]
+    client: Any = state._client  # type: ignore[attr-defined] # both have one
     prefix = state.key("history")
     found = [key.decode() for key in await client.keys("*")]
     return [key for key in found if key.startswith(prefix)]
@@ -148,7 +148,7 @@ async def test_everything_that_is_kept_has_an_expiry(state: State) -> None:
     history = kept_in(state)
     await history.record(entry())
     await history.feedback(entry().id, opinion())
-    client: Any = state._client  # type: ignore[attr-defined]
+    client: Any = state._client  # type: ignore[attr-defined] # both have one
     found = await keys(state)
     assert len(found) == 4
     for key in found:

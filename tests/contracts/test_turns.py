@@ -431,9 +431,9 @@ async def test_a_claim_that_was_slow_enters_the_lane_again(state: State) -> None
         await asyncio.sleep(0.05)
         assert await sweeper.abandoned("test") == []  # takes the empty lane out
         assert await state.zcard(state.key("test", "lanes")) == 0
-        return await run(*args)  # type: ignore[arg-type]
+        return await run(*args)  # type: ignore[arg-type] # what it was given
 
-    turns._run = slowly  # type: ignore[method-assign, assignment]
+    turns._run = slowly  # type: ignore[method-assign, assignment] # a slow one in its place
     await claimed(turns, asked("1"))
     assert await state.zcard(state.key("test", "lanes")) == 1
 
@@ -518,7 +518,7 @@ async def test_the_text_is_gone_when_the_turn_has_ended(turns: Turns) -> None:
 
 
 @pytest.mark.parametrize("alone", [False, True])
-async def test_every_key_expires(state: State, alone: bool) -> None:  # noqa: FBT001
+async def test_every_key_expires(state: State, alone: bool) -> None:  # noqa: FBT001 - a parameter of the test
     turns = of(state)
     lease = await leased(turns, asked("1"), alone=alone)
     await claimed(turns, asked("2"))
@@ -537,7 +537,7 @@ async def seconds_left(state: State, key: str) -> int:
     """-1: it does not expire, -2: it is not there."""
     from bot.redis_embedded import EmbeddedState  # noqa: PLC0415 - as in the fixture
 
-    client = state._client  # type: ignore[attr-defined]
+    client = state._client  # type: ignore[attr-defined] # both have one
     return await (client.ttl(key) if isinstance(state, EmbeddedState) else client.execute_command("TTL", key))
 
 
@@ -655,7 +655,7 @@ async def test_settling_ends_also_what_goes_alone_under_another_id(state: State)
 @pytest.mark.parametrize("ran_after_all", [False, True])
 async def test_a_turn_that_is_under_way_elsewhere_is_found_when_its_process_dies(
     state: State,
-    ran_after_all: bool,  # noqa: FBT001
+    ran_after_all: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     turns, other = of(state), of(state, "other")
     message, token = asked("1"), turns.new_token()

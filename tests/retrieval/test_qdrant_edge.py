@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import pytest
 from fakes.library import ENCODER, IDENTITY, document, document_id, hash_of, unit
 
-from retrieval import qdrant_edge
 from retrieval.errors import StoreError, StoreLockedError
-from retrieval.qdrant_edge import EdgeStore, read_records
+from retrieval.points import Where
+from retrieval.qdrant_edge import EdgeStore, backend, read_records
 from retrieval.types import PUBLIC
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ async def test_a_process_killed_at_any_moment_leaves_one_whole_version(
             assert sorted(ranks) == list(range(1, size + 1))  # type: ignore[type-var]  # None would fail, as it should
         assert sorted(item.ordinal for item in found.found) == list(range(size))
         # What was staged or superseded is gone from the disk too.
-        assert await store._edge.count(qdrant_edge.Where(type="chunk")) == size
+        assert await store._edge.count(Where(type="chunk")) == size
         await store.close()
 
 
@@ -184,7 +184,7 @@ async def test_files_that_cannot_grow_leave_the_old_version(
 async def test_a_nearly_full_disk_is_refused_before_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await EdgeStore.open(tmp_path, IDENTITY)
     await store.replace(*document("a", ["zebra old"]))
-    monkeypatch.setattr(qdrant_edge, "MIN_FREE_BYTES", shutil.disk_usage(tmp_path).total * 2)
+    monkeypatch.setattr(backend, "MIN_FREE_BYTES", shutil.disk_usage(tmp_path).total * 2)
     with pytest.raises(StoreError, match="full"):
         await store.replace(*document("a", ["zebra new"]))
     assert await store.delete(document_id("a")), "deleting must work on a full disk"

@@ -10,10 +10,10 @@ import pytest
 from fakes.library import DIMENSIONS, ENCODER, IDENTITY, document, document_id, unit
 from fakes.qdrant_api import API_KEY, QdrantApi
 
-from retrieval import qdrant_server, versioned
+from retrieval import versioned
 from retrieval.errors import StoreError, StoreMismatchError, StoreUnavailableError
 from retrieval.points import LibraryIdentity
-from retrieval.qdrant_server import ServerStore
+from retrieval.qdrant_server import ServerStore, connection
 from retrieval.types import PUBLIC
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ async def api() -> AsyncIterator[QdrantApi]:
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeats without long waits."""
     monkeypatch.setattr(
-        qdrant_server, "_RETRY", qdrant_server._RETRY.__class__(attempts=3, wait_initial=0.001, wait_max=0.01)
+        connection, "_RETRY", connection._RETRY.__class__(attempts=3, wait_initial=0.001, wait_max=0.01)
     )
 
 
@@ -88,7 +88,7 @@ async def test_a_write_that_fails_leaves_the_old_version(api: QdrantApi) -> None
 
 async def test_a_silent_server_is_given_up(api: QdrantApi, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await ServerStore.open(api.url, IDENTITY)
-    monkeypatch.setattr(qdrant_server, "TOTAL_TIMEOUT", 0.1)
+    monkeypatch.setattr(connection, "TOTAL_TIMEOUT", 0.1)
     api.delay = 5
     with pytest.raises(StoreUnavailableError, match="does not answer"):
         await store.count(None)
@@ -98,9 +98,9 @@ async def test_a_silent_server_is_given_up(api: QdrantApi, monkeypatch: pytest.M
 
 
 async def test_a_request_has_a_timeout_of_its_own(api: QdrantApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qdrant_server, "REQUEST_TIMEOUT", 1)
+    monkeypatch.setattr(connection, "REQUEST_TIMEOUT", 1)
     api.delay = 3
-    monkeypatch.setattr(qdrant_server, "_RETRY", qdrant_server._RETRY.__class__(attempts=1))
+    monkeypatch.setattr(connection, "_RETRY", connection._RETRY.__class__(attempts=1))
     with pytest.raises(StoreUnavailableError, match="does not answer"):
         await ServerStore.open(api.url, IDENTITY)
     assert len(api.requests) == 1

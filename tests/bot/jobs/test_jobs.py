@@ -383,4 +383,4 @@ async def test_leaving_a_watch_early_leaves_the_job_running(shop: Shop) -> None:
 def running_limits(**changed: float) -> JobLimits:
     from dataclasses import replace  # noqa: PLC0415 - for this alone
 
-    return replace(LIMITS, **changed)  # type: ignore[arg-type]
+    return replace(LIMITS, **changed)  # type: ignore[arg-type] # some limits are whole numbers

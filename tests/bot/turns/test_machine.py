@@ -114,7 +114,7 @@ class Machine(RuleBasedStateMachine):
     # ---- messages ----
 
     @rule(owner=OWNERS, message=messages(), alone=st.sampled_from([False, False, True]), lost=st.booleans())
-    def claim(self, owner: int, message: Message, alone: bool, lost: bool) -> None:  # noqa: FBT001
+    def claim(self, owner: int, message: Message, alone: bool, lost: bool) -> None:  # noqa: FBT001 - hypothesis calls it
         turns, model = self.processes[owner], self.model
         token, lane = turns.new_token(), turns.lane(message, alone=alone)
         claim = self.run(turns.claim(message, alone=alone, token=token))
@@ -241,7 +241,7 @@ class Machine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.leases)
     @rule(pick=PICK, outcome=OUTCOMES, lost=st.booleans())
-    def complete(self, pick: int, outcome: Outcome, lost: bool) -> None:  # noqa: FBT001
+    def complete(self, pick: int, outcome: Outcome, lost: bool) -> None:  # noqa: FBT001 - hypothesis calls it
         turns, lease, holds = self.chosen(pick)
         if not (line := self.model.lines[lease.lane]):
             return
@@ -311,5 +311,8 @@ def test_the_embedded_state_behaves_like_the_model() -> None:
 
 def test_a_server_behaves_like_the_model(redis_url: str) -> None:
     checks = settings(max_examples=25, stateful_step_count=60, **CHECKS)
-    opened = lambda: ServerState.open(redis_url, f"machine-{uuid.uuid4().hex[:12]}")  # noqa: E731
+
+    def opened() -> Coroutine[Any, Any, State]:
+        return ServerState.open(redis_url, f"machine-{uuid.uuid4().hex[:12]}")
+
     run_state_machine_as_test(lambda: Machine(opened), settings=checks)

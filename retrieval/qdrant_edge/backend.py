@@ -1,6 +1,4 @@
-"""Store inside this process, on Qdrant Edge: the default, needs no server.
-
-A library is a folder (`retrieval.library_folder`) with one shard in it.
+"""The `Backend` operations on one shard of Qdrant Edge.
 
 The binding lets other Python threads run during queries, but not during writes, so writes are kept short. Queries run
 in a small pool of threads, writes one after the other in a thread of their own. Dense search compares with every vector
@@ -20,17 +18,13 @@ from retrieval.errors import StoreAbsentError, StoreError
 from retrieval.library_folder import LibraryFolder, guarded
 from retrieval.memo import Memo
 from retrieval.points import (
-    AUDIENCE,
     BM25,
     CHUNK_TYPE,
     DENSE,
-    DOCUMENT,
     KEYWORD_FIELDS,
     META_ID,
     PLACE,
     RECORD_TYPE,
-    STAGED_AT,
-    TYPE,
     VERSION,
     Found,
     FoundPoint,
@@ -40,9 +34,8 @@ from retrieval.points import (
     check_identity,
     identity_of,
     meta_point,
-    scopes,
 )
-from retrieval.versioned import VersionedStore
+from retrieval.qdrant_edge.conversion import filter_of, point_of, shard_config, sparse_of, weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,7 +44,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.types import DocumentRecord, SparseVector
+    from retrieval.types import SparseVector
 
 T = TypeVar("T")
 _Vector: TypeAlias = "list[float] | edge.SparseVector"
@@ -68,56 +61,6 @@ READ_TIMEOUT = 30.0
 WRITE_TIMEOUT = 300.0
 _READERS = 2
 _PAGE = 1024
-
-
-class EdgeStore(VersionedStore):
-    """The store in a folder. Make one with `open` or `rebuild`."""
-
-    def __init__(self, backend: EdgeBackend) -> None:
-        super().__init__(backend)
-        self._edge = backend
-
-    @classmethod
-    async def open(cls, path: Path, identity: LibraryIdentity | None) -> EdgeStore:
-        """Open the library in `path`; an empty one is made when there is none.
-
-        Without an identity, a library of any identity is opened and none is made.
-
-        Raises:
-            StoreAbsentError: There is no library, and none was to be made.
-            StoreLockedError: Another process uses it.
-            StoreMismatchError: It was built with another identity.
-            StoreError: It is damaged, or the folder cannot be written.
-        """
-        return cls(await EdgeBackend.open(path, identity))
-
-    @classmethod
-    async def rebuild(cls, path: Path, identity: LibraryIdentity) -> EdgeStore:
-        """An empty library with a new identity beside the present one.
-
-        `publish` puts it in the old one's place; closing without that leaves the old one as it was.
-        """
-        return cls(await EdgeBackend.open(path, identity, rebuild=True))
-
-    async def publish(self) -> None:
-        """Make the rebuilt library the library, in one step, and delete the old one."""
-        await self._edge.publish()
-
-
-async def read_records(path: Path) -> list[DocumentRecord]:
-    """All records of the library in `path`, whatever it was built with; empty when there is no library.
-
-    Raises:
-        StoreLockedError: Another process uses it.
-        StoreError: It is damaged.
-    """
-    if not (path / "current").is_file():
-        return []
-    store = VersionedStore(await EdgeBackend.open(path, None))
-    try:
-        return await store.records(None)
-    finally:
-        await store.close()
 
 
 class EdgeBackend:
@@ -160,7 +103,7 @@ class EdgeBackend:
 
         def upsert() -> None:
             self._home.require_space(MIN_FREE_BYTES)
-            self._live.update(edge.UpdateOperation.upsert_points([_point(point) for point in points]))
+            self._live.update(edge.UpdateOperation.upsert_points([point_of(point) for point in points]))
             self._unflushed += len(points)
             if self._unflushed >= FLUSH_EVERY:
                 self._live.flush()
@@ -170,7 +113,7 @@ class EdgeBackend:
 
     async def delete(self, where: Where) -> None:
         """Delete the points that match."""
-        operation = edge.UpdateOperation.delete_points_by_filter(_filter(where))
+        operation = edge.UpdateOperation.delete_points_by_filter(filter_of(where))
         await self._in_writer(lambda: self._live.update(operation))
 
     async def delete_point(self, point_id: str) -> None:
@@ -180,7 +123,7 @@ class EdgeBackend:
 
     async def set_payload(self, where: Where, payload: dict[str, Any]) -> None:
         """Overwrite these payload fields of the points that match."""
-        operation = edge.UpdateOperation.set_payload_by_filter(_filter(where), payload)
+        operation = edge.UpdateOperation.set_payload_by_filter(filter_of(where), payload)
         await self._in_writer(lambda: self._live.update(operation))
 
     async def search(
@@ -191,7 +134,7 @@ class EdgeBackend:
         One query after the other, in one thread: the binding's batches of different queries take twice as long, and so
         do two threads, which wait for each other to let go of the interpreter.
         """
-        vector, words = dense.tolist(), _sparse(sparse) if sparse.indices else None
+        vector, words = dense.tolist(), sparse_of(sparse) if sparse.indices else None
 
         def find(query: _Vector | None, name: str) -> list[FoundPoint]:
             scores = {str(point.id): point.score for point in self._query(query, name, limit, where)}
@@ -232,7 +175,7 @@ class EdgeBackend:
         if not ids:
             return {}
         records = await self._in_reader(lambda: self._live.retrieve(list(ids), with_payload=False, with_vector=[BM25]))
-        return {str(record.id): frozenset(_weights(record.vector)) for record in records}
+        return {str(record.id): frozenset(weights_of(record.vector)) for record in records}
 
     async def scroll(self, where: Where) -> list[tuple[str, dict[str, Any]]]:
         """Id and payload of all points that match."""
@@ -240,7 +183,7 @@ class EdgeBackend:
 
     async def count(self, where: Where, *, exact: bool = True) -> int:
         """How many points match."""
-        request = edge.CountRequest(exact=exact, filter=_filter(where))
+        request = edge.CountRequest(exact=exact, filter=filter_of(where))
         return await self._in_reader(lambda: self._live.count(request))
 
     async def optimize(self) -> None:
@@ -308,27 +251,27 @@ class EdgeBackend:
 
     def _create(self, folder: Path, identity: LibraryIdentity) -> edge.EdgeShard:
         folder.mkdir()
-        shard = edge.EdgeShard.create(str(folder), _config(identity.dimensions))
+        shard = edge.EdgeShard.create(str(folder), shard_config(identity.dimensions))
         for field in KEYWORD_FIELDS:
             shard.update(edge.UpdateOperation.create_field_index(field, edge.PayloadSchemaType.Keyword))
-        shard.update(edge.UpdateOperation.upsert_points([_point(meta_point(identity))]))
+        shard.update(edge.UpdateOperation.upsert_points([point_of(meta_point(identity))]))
         shard.flush()
         return shard
 
     def _remove_orphans(self) -> None:
         """Chunks of versions that no record names: a process died while it staged or deleted them."""
-        facet = edge.FacetRequest(VERSION, limit=1_000_000, exact=True, filter=_filter(Where(type=CHUNK_TYPE)))
+        facet = edge.FacetRequest(VERSION, limit=1_000_000, exact=True, filter=filter_of(Where(type=CHUNK_TYPE)))
         present = {str(hit.value) for hit in self._live.facet(facet).hits}
         current = {payload[VERSION] for _, payload in self._scroll(Where(type=RECORD_TYPE))}
         for version in sorted(present - current):
-            self._live.update(edge.UpdateOperation.delete_points_by_filter(_filter(Where(version=version))))
+            self._live.update(edge.UpdateOperation.delete_points_by_filter(filter_of(Where(version=version))))
 
     def _scroll(self, where: Where) -> list[tuple[str, dict[str, Any]]]:
         found: list[tuple[str, dict[str, Any]]] = []
         offset = None
         while True:
             request = edge.ScrollRequest(
-                offset=offset, limit=_PAGE, filter=_filter(where), with_payload=True, with_vector=False
+                offset=offset, limit=_PAGE, filter=filter_of(where), with_payload=True, with_vector=False
             )
             records, offset = self._live.scroll(request)
             found += [(str(record.id), record.payload or {}) for record in records]
@@ -342,7 +285,7 @@ class EdgeBackend:
         request = edge.QueryRequest(
             limit=limit,
             query=edge.Query.Nearest(vector, using=name),
-            filter=None if where is None else _filter(where),
+            filter=None if where is None else filter_of(where),
             with_payload=False,
             with_vector=[BM25] if where is None else False,
         )
@@ -355,7 +298,7 @@ class EdgeBackend:
     def _idf(self, term: int) -> float | None:
         """Score / weight of any point with the term."""
         points = self._query(edge.SparseVector([term], [1.0]), BM25, 1, None)
-        return points[0].score / _weights(points[0].vector)[term] if points else None
+        return points[0].score / weights_of(points[0].vector)[term] if points else None
 
     async def _in_reader(self, work: Callable[[], T]) -> T:
         return await self._run(self._read, work, READ_TIMEOUT)
@@ -385,48 +328,3 @@ class EdgeBackend:
 
 class _ClosedError(StoreError):
     """The store was used after `close`."""
-
-
-def _config(dimensions: int) -> edge.EdgeConfig:
-    return edge.EdgeConfig(
-        vectors={DENSE: edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine)},
-        sparse_vectors={BM25: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
-        optimizers=edge.EdgeOptimizersConfig(indexing_threshold=0),  # 0: no graph, see the module's docstring
-        wal_enabled=True,
-    )
-
-
-def _filter(where: Where) -> edge.Filter:
-    must: list[Any] = []
-    for key, value in ((TYPE, where.type), (DOCUMENT, where.document_id), (VERSION, where.version)):
-        if value is not None:
-            must.append(edge.FieldCondition(key, match=edge.MatchValue(value)))
-    if where.audience is not None:
-        allowed = scopes(where.audience)
-        # The engine tests one value more than twice as fast as a list of one.
-        match = edge.MatchValue(allowed[0]) if len(allowed) == 1 else edge.MatchAny(allowed)
-        must.append(edge.FieldCondition(AUDIENCE, match=match))
-    if where.staged_before is not None:
-        must.append(edge.FieldCondition(STAGED_AT, range=edge.RangeFloat(lt=where.staged_before)))
-    if where.ids is not None:
-        must.append(edge.HasIdCondition(set(where.ids)))
-    must_not: list[Any] = [edge.FieldCondition(VERSION, match=edge.MatchAny(sorted(where.not_versions)))]
-    return edge.Filter(must=must, must_not=must_not if where.not_versions else None)
-
-
-def _point(point: StoredPoint) -> edge.Point:
-    vectors: dict[str, Any] = {}
-    if point.dense is not None:
-        vectors[DENSE] = point.dense.tolist()
-    if point.sparse is not None and point.sparse.indices:
-        vectors[BM25] = _sparse(point.sparse)
-    return edge.Point(point.id, vectors, point.payload)
-
-
-def _sparse(vector: SparseVector) -> edge.SparseVector:
-    return edge.SparseVector(list(vector.indices), list(vector.values))
-
-
-def _weights(vector: object) -> dict[int, float]:
-    named = vector.get(BM25) if isinstance(vector, dict) else None
-    return dict(zip(named.indices, named.values, strict=True)) if isinstance(named, edge.SparseVector) else {}
