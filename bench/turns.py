@@ -329,12 +329,21 @@ async def cost(kind: str, count: int) -> float:
                 if outcome is not Outcome.ANSWERED:
                     problem = f"an event ended in {outcome}"
                     raise RuntimeError(problem)
+        bare = [await _bare_call(state) for _ in range(count)]
+        print(f"a bare call of the state, {kind}, median: {statistics.median(bare):.2g} ms (a turn makes eight)")
         await state.close()
         return statistics.median(took[count // 10 :])
     finally:
         if redis is not None:
             await redis.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _bare_call(state: EmbeddedState | ServerState) -> float:
+    """Milliseconds of the least that can be asked: what the machine and the client take of a turn's cost."""
+    begun = time.perf_counter()
+    await state.get(state.key("bench", "nothing"))
+    return (time.perf_counter() - begun) * 1000
 
 
 async def together(count: int) -> int:

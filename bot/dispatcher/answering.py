@@ -23,13 +23,14 @@ from bot.types import Abstained, Answered, Conversation, Failed, Question, Statu
 from bot.types import Turn as RememberedTurn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from bot.conversations import Conversations
     from bot.dispatcher.posting import Posting
     from bot.dispatcher.turn import Turn
     from bot.engine import AnswerEngine
     from bot.history import History
+    from bot.messages import ThreadMessage
     from bot.types import AnswerEvent
 
 T = TypeVar("T")
@@ -121,20 +122,19 @@ class Answering:
 
     async def _conversation(self, turn: Turn) -> tuple[Conversation, bool]:
         """The thread as we remember it and as the platform shows it; whether our memory could not be reached."""
-        message = turn.message
-        lost = False
+        async with asyncio.TaskGroup() as group:
+            remembering, looking = group.create_task(self._memory(turn)), group.create_task(_seen(turn))
+        memory, seen = remembering.result(), looking.result()
+        conversation = memory or Conversation(id=turn.message.conversation)
+        return conversation if seen is None else merged(conversation, turn.message, seen), memory is None
+
+    async def _memory(self, turn: Turn) -> Conversation | None:
+        """The thread as we remember it; None: the state is away."""
         try:
-            conversation = await self._patiently(lambda: self._conversations.load(message.conversation))
+            return await self._patiently(lambda: self._conversations.load(turn.message.conversation))
         except StateError as error:
             _log.warning("conversation_unreachable", kind=type(error).__name__, exc_info=error)
-            conversation, lost = Conversation(id=message.conversation), True
-        try:
-            async with asyncio.timeout(_THREAD_SECONDS):
-                seen = await turn.platform.thread(message, _THREAD_MESSAGES)
-        except Exception as error:  # noqa: BLE001 - whatever a platform does here, the question is answered
-            _log.warning("thread_unreachable", platform=message.platform, exc_info=error)
-            return conversation, lost
-        return merged(conversation, message, seen), lost
+            return None
 
     async def _post(self, turn: Turn, composed: Composed) -> None:
         if composed.answer is not None:
@@ -158,10 +158,12 @@ class Answering:
         """Into the thread's memory and the history, each for itself. Doing it twice is doing it once."""
         if composed == Composed():
             return
-        if composed.outcome is not Outcome.FAILED:
-            remembered = _remembered(turn, composed)
-            await self._keep(turn, lambda: self._conversations.append(turn.message.conversation, remembered))
-        await self._keep(turn, lambda: self._history.record(_entry(turn, composed)))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep(turn, lambda: self._history.record(_entry(turn, composed))))
+            if composed.outcome is not Outcome.FAILED:
+                remembered = _remembered(turn, composed)
+                keep = self._keep(turn, lambda: self._conversations.append(turn.message.conversation, remembered))
+                group.create_task(keep)
 
     async def record_failure(self, turn: Turn, text: str) -> None:
         """Into the history: a question that was not answered, and what the asker was told."""
@@ -183,6 +185,16 @@ class Answering:
                 raise
         caller = stamina.AsyncRetryingCaller(attempts=20, timeout=_PATIENCE_SECONDS, wait_initial=0.05, wait_max=0.5)
         return await caller(StateUnavailableError, call)
+
+
+async def _seen(turn: Turn) -> Sequence[ThreadMessage] | None:
+    """What the platform shows of the thread; None: it does not tell."""
+    try:
+        async with asyncio.timeout(_THREAD_SECONDS):
+            return await turn.platform.thread(turn.message, _THREAD_MESSAGES)
+    except Exception as error:  # noqa: BLE001 - whatever a platform does here, the question is answered
+        _log.warning("thread_unreachable", platform=turn.message.platform, exc_info=error)
+        return None
 
 
 async def _listen(events: AsyncGenerator[AnswerEvent], posting: Posting) -> Composed:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bot.ports import Script
     from bot.redis_embedded import EmbeddedState
-    from bot.types import AnswerEvent, Question
+    from bot.types import AnswerEvent, Conversation, Question
 
 
 class BrokenState:
@@ -61,6 +61,23 @@ async def test_an_answer_that_is_out_cannot_be_stopped(
         assert await desk.dispatcher.outcome(receipt) is Outcome.ANSWERED
         assert platform.kinds(message) == ["answer", "sources"]
         assert len((await desk.conversations.load(message.conversation)).turns) == 1
+
+
+async def test_the_memory_and_the_platform_s_thread_are_read_at_one_time(
+    embedded_state: EmbeddedState, platform: FakePlatform, engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met = asyncio.Barrier(2)
+    platform.before["thread"] = met.wait
+    async with dispatching(embedded_state, platform, engine) as desk:
+        load = desk.conversations.load
+
+        async def loading(conversation: str) -> Conversation:
+            await met.wait()
+            return await load(conversation)
+
+        monkeypatch.setattr(desk.conversations, "load", loading)
+        async with asyncio.timeout(3):
+            assert await desk.dispatcher.outcome(await desk.dispatcher.receive(asked("q"))) is Outcome.ANSWERED
 
 
 async def test_an_answer_is_counted_though_its_lease_is_renewed_while_it_is_completed(
