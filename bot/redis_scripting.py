@@ -133,7 +133,7 @@ class Scripting:
         if isinstance(answer, bool):
             return int(answer)
         if isinstance(answer, list):
-            return self._lua.table_from([self._reply(item) for item in answer])
+            return self._lua.table_from([item if type(item) is bytes else self._reply(item) for item in answer])
         return self._lua.table_from({b"ok": answer.encode()}) if isinstance(answer, str) else answer
 
     # ---- commands that take some doing -------------------------------------------------------------------------
